@@ -1,0 +1,137 @@
+"""One Python stack -> the phase of the host, its context, and the function to name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from gpuwhy.signals.phase_rules import CALL_PHASES, CONTEXTS, NEUTRAL, PRIORITY, matches
+from gpuwhy.signals.row import Function
+
+_RANK = {phase: i for i, phase in enumerate(PRIORITY)}
+_LIBRARY = re.compile(
+    r"(?:^|/)(?:site-packages|dist-packages)/|/lib(?:64)?/python\d|/python\d+\.\d+/|^<(?!stdin|string)"
+    r"|\.pyenv/versions/|/torchinductor_"
+)
+_TORCH_LOADER = re.compile(r"torch/utils/data/")
+_ML_FRAMEWORK = re.compile(
+    r"/(?:torch|transformers|accelerate|lightning|pytorch_lightning|deepspeed|megatron|jax|jaxlib"
+    r"|flax|optax|keras|tensorflow|mmengine|composer|streaming|torchtitan|numpy|scipy)/"
+)
+_DISPATCH_WEIGHT = ("forward", "backward", "optimizer")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stack is: phase, context ("evaluation" or None), the function to name for it, and
+    whether its leaf is the user's own line (then a C call may hide below it)."""
+
+    phase: str
+    context: str | None
+    function: Function | None
+    user_leaf: bool
+    call: str | None
+
+
+def last_part(name: str) -> str:
+    """``_MultiProcessingDataLoaderIter._try_get_data`` -> ``_try_get_data``."""
+    return name.rsplit(".", 1)[-1]
+
+
+def is_library(file: str) -> bool:
+    """Standard library, installed packages, and code made at run time."""
+    return _LIBRARY.search(file) is not None
+
+
+def classify(frames: Sequence[Sequence[Any]]) -> Place:
+    """Classify a rank's stack, leaf first. An empty stack has phase ``user`` and no function."""
+    return _classify(tuple((f[0], f[1], f[2], f[3] if len(f) > 3 else None) for f in frames))
+
+
+@lru_cache(maxsize=20_000)
+def _classify(frames: tuple[tuple[str, str, int, str | None], ...]) -> Place:
+    if not frames:
+        return Place("user", None, None, False, None)
+    leaf = frames[0]
+    user_leaf = not is_library(leaf[1])
+    phase = _phase(frames, user_leaf)
+    context = "evaluation" if any(_context(name, file) for name, file, _, _ in frames) else None
+    return Place(phase, context, user_function(frames), user_leaf, leaf[3] if user_leaf else None)
+
+
+def _phase(frames: tuple[tuple[str, str, int, str | None], ...], user_leaf: bool) -> str:
+    best: str | None = None
+    closure_seen = False
+    for name, file, _, _ in frames:
+        short = last_part(name)
+        for phase in _frame_phases(short, file):
+            if phase == "optimizer" and closure_seen:
+                continue  # Lightning runs forward and backward inside the optimizer's closure
+            if best is None or _RANK[phase] < _RANK[best]:
+                best = phase
+        closure_seen = closure_seen or short == "closure"
+    call = CALL_PHASES.get(frames[0][3] or "") if user_leaf else None
+    if call is not None and (best is None or _RANK.get(call, 99) < _RANK[best]):
+        return call
+    if best is not None:
+        return best
+    return "user" if user_leaf or not _ML_FRAMEWORK.search(frames[0][1]) else "framework"
+
+
+@lru_cache(maxsize=50_000)
+def _frame_phases(name: str, file: str) -> tuple[str, ...]:
+    return () if NEUTRAL.search(file) else tuple(dict.fromkeys(matches(name, file)))
+
+
+@lru_cache(maxsize=50_000)
+def _context(name: str, file: str) -> bool:
+    return bool(matches(last_part(name), file, CONTEXTS))
+
+
+def user_function(frames: Sequence[Sequence[Any]]) -> Function | None:
+    """The deepest frame outside library code; where there is none, the deepest one outside the
+    machine-learning frameworks and the standard library."""
+    for name, file, line, *_ in frames:
+        if not is_library(file):
+            return (name, file, int(line))
+    for name, file, line, *_ in frames:
+        packaged = "site-packages/" in file or "dist-packages/" in file
+        if packaged and not _ML_FRAMEWORK.search(file):
+            return (name, file, int(line))
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPlace:
+    """Where a DataLoader worker is: at work or waiting for an index, and in which function."""
+
+    busy: bool
+    handing_over: bool  # the result is being sent to the rank
+    function: Function | None
+
+
+def classify_worker(frames: Sequence[Sequence[Any]]) -> WorkerPlace | None:
+    """Classify a worker's main-thread stack; None where it is no DataLoader worker's.
+
+    Frames from ``_worker_loop`` towards the root belong to the parent at the time of the fork.
+    """
+    return _classify_worker(tuple((f[0], f[1], f[2]) for f in frames))
+
+
+@lru_cache(maxsize=20_000)
+def _classify_worker(frames: tuple[tuple[str, str, int], ...]) -> WorkerPlace | None:
+    for i, (name, _, _) in enumerate(frames):
+        if last_part(name) in ("_worker_loop", "producer", "worker_loop"):
+            below = frames[:i]
+            break
+    else:
+        return None
+    names = {(last_part(name), file.rsplit("/", 1)[-1]) for name, file, _ in below}
+    waits = ("get", "queues.py") in names or not below
+    fetching = any("_utils/fetch.py" in file or "_utils/collate" in file for _, file, _ in below)
+    if waits and not fetching:
+        return WorkerPlace(False, False, None)
+    return WorkerPlace(True, ("put", "queues.py") in names, user_function(below))
