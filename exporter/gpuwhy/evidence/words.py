@@ -1,0 +1,60 @@
+"""The words for causes, reasons and accounts, for whoever speaks to a person."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+CAUSE_WORDS: Mapping[str, str] = {
+    "data": "waiting for the input pipeline",
+    "launch": "waiting for the host to launch many small kernels",
+    "host": "waiting while the host does other work between kernels",
+    "comm": "waiting in collectives for other ranks",
+    "shared": "taken by other processes on the same GPU",
+    "copy": "waiting for copies between host and device",
+    "throttle": "running below the attainable clock",
+    "quota": "waiting because a limit keeps the job off the CPU",
+    "stalled": "held by a job that makes no progress",
+    "none": "healthy: no cause costs a share worth naming",
+    "unknown": "cannot tell",
+}
+"""What the GPU is doing instead of the job's work, to follow "GPU 0 is"."""
+
+REASON_WORDS: Mapping[str, str] = {
+    "at-default-limit": "information: at its factory power limit, so well used",
+    "limit-below-default": "power limit set below the default",
+    "thermal": "temperature",
+    "hardware": "hardware slowdown",
+    "straggler": "the other ranks wait for this one",
+    "waiting": "this rank is not the slow one",
+}
+
+ACCOUNT_WORDS: Mapping[str, str] = {
+    "free": "no job holds the GPU",
+    "stalled": "held, no progress",
+    "comm": "in collectives, waiting",
+    "shared": "other processes",
+    "throttle": "lost to a lower clock",
+    "compute": "the job's own work",
+    "startup": "start-up, compilation",
+    "checkpoint": "saving a checkpoint",
+    "evaluation": "evaluation, host side",
+    "quota": "kept off the CPU",
+    "copy": "copies, SMs idle",
+    "data": "input pipeline",
+    "host": "host work, syncs",
+    "launch": "kernel launches",
+    "unknown": "cannot be told",
+}
+
+INFORMATION = frozenset({"at-default-limit"})
+"""Reasons that are no fault: named, never alarming."""
+
+
+def cause_words(cause: str) -> str:
+    """The cause in words; a name that a newer version may bring stands for itself."""
+    return CAUSE_WORDS.get(cause, cause)
+
+
+def reason_words(reason: str | None) -> str | None:
+    """The reason in words, if there is one."""
+    return REASON_WORDS.get(reason, reason.replace("-", " ")) if reason else None
