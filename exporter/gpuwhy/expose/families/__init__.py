@@ -1,0 +1,1 @@
+"""The metric families: one file each, with its metrics and how their values are found."""

@@ -1,0 +1,31 @@
+"""The input pipeline: its workers, and an estimate of what waits in its queue."""
+
+from __future__ import annotations
+
+from gpuwhy.expose.metric import RUN, Metric, on_run
+
+WORKERS = Metric(
+    "gpuwhy_dataloader_workers",
+    "gauge",
+    (*RUN, "state"),
+    3,
+    "GPU and run",
+    "Workers of the input pipeline by state, mean over the second: busy (making a batch), idle "
+    "(waiting for an index: the queue is full), unknown (not seen in that second).",
+)
+READY = on_run(
+    "gpuwhy_dataloader_ready_batches",
+    "Batches made and waiting to be taken: an estimate from outside, made of worker and loop "
+    "counters.",
+)
+CAPACITY = on_run("gpuwhy_dataloader_capacity_batches", "Batches that the queue can hold.")
+INLINE = on_run(
+    "gpuwhy_dataloader_inline", "1 if the rank loads its data by itself (no workers), else 0."
+)
+WORKER_CPU = on_run("gpuwhy_dataloader_worker_cpu_cores", "Cores used by one worker, mean.")
+WORKERS_RUNNING = on_run(
+    "gpuwhy_dataloader_workers_running_ratio",
+    "Share of the workers that the kernel has running or waiting for a disk.",
+)
+
+METRICS = (WORKERS, READY, CAPACITY, INLINE, WORKER_CPU, WORKERS_RUNNING)
