@@ -49,7 +49,8 @@ LAST_SECOND = on_host(
 )
 LAG = on_host("gpuwhy_lag_seconds", "How far the values of this exposition are behind the clock.")
 OVERHEAD_LIMIT = on_host(
-    "gpuwhy_overhead_limit_cores", "CPU budget for observing (--max-overhead)."
+    "gpuwhy_overhead_limit_ratio",
+    "CPU that sampling the stacks of one rank may use, as a share of a core (--max-overhead).",
 )
 PRICE = on_host(
     "gpuwhy_gpu_hour_price", "Price of a GPU-hour as set by --gpu-hour-price; absent if not set."
