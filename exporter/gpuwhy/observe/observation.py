@@ -83,6 +83,7 @@ class GpuInfo(_Base, total=False):
     unified_memory: bool
     virtual: bool  # vGPU
     sm_ratio: float  # MIG: share of the parent's multiprocessors
+    topology: list[dict[str, Any]]  # to each other GPU: {"uuid", "class", "nvlinks"?}
 
 
 class Gpu(_Base, total=False):
@@ -153,6 +154,31 @@ class GpuReasons(_Base, total=False):
     seconds: dict[str, float]  # cumulative, by THROTTLE_REASONS name
 
 
+class GpuHealth(_Base, total=False):
+    kind: Literal["gpu_health"]
+    uuid: str
+    xid_errors: int  # events since the observer started; absent where none can be received
+    last_xid: int
+    ecc_volatile_corrected: int  # since the driver was loaded
+    ecc_volatile_uncorrected: int
+    ecc_aggregate_corrected: int  # of the card's life
+    ecc_aggregate_uncorrected: int
+    row_remaps_corrected: int
+    row_remaps_uncorrected: int
+    row_remap_pending: bool  # waits for a reset
+    row_remap_failed: bool
+    pages_retired_pending: bool  # before Ampere
+    pcie_replays: int
+    nvlink_errors: dict[str, int]  # all links, by kind: "replay", "recovery", "crc", ...
+    recovery_action: str  # what the driver asks for, "none" if nothing
+
+
+class Xid(_Base, total=False):
+    kind: Literal["xid"]
+    uuid: str
+    xid: int
+
+
 class GpuProcesses(_Base, total=False):
     kind: Literal["gpu_processes"]
     uuid: str
@@ -216,6 +242,21 @@ class Locals(_Base, total=False):
     values: list[list[Any]]  # [function, file, name, int]; from the leaf outwards, main thread
 
 
+class NetworkPort(_Base, total=False):
+    kind: Literal["network_port"]
+    device: str  # "mlx5_0"
+    port: int
+    link_layer: str  # "InfiniBand" or "Ethernet" (RoCE)
+    state: str  # "ACTIVE", "DOWN", ...
+    up: bool  # state is ACTIVE
+    rate: float  # of the link, bytes/s
+    numa: int
+    interfaces: list[str]  # network interfaces of the same card
+    receive_bytes: int  # cumulative
+    transmit_bytes: int
+    errors: dict[str, int]  # cumulative, by the kernel's name of the counter
+
+
 class Nccl(_Base, total=False):
     """``communicators[]``: hash, size, ranks[] of {rank, host, pid, gpu (NVML index), state,
     async_error, counts {kind: n}, missing (bool), considered_dead (bool)}."""
@@ -231,6 +272,7 @@ class Source(_Base, total=False):
     up: bool
     why: str  # when not up: what was met, in a sentence
     remedy: str
+    missing: list[str]  # while up: fields of the kinds it emits that this GPU does not give
     uuid: str  # when it concerns one GPU
     pid: int  # when it concerns one process
     period_s: float
