@@ -1,0 +1,28 @@
+# What a release must pass: the tests, fresh locks, fresh generated files; --full adds long suites.
+set -eu
+. scripts/venv.sh
+make_venv
+full=
+for argument in "$@"; do
+    case $argument in
+        --full) full=yes ;;
+        *) say "usage: ./run check [--full]"; exit 2 ;;
+    esac
+done
+
+fresh() { # fresh COMMAND FILE...: the command leaves no difference in the files
+    maker=$1; shift
+    kept=$(mktemp -d)
+    for file in "$@"; do cp "$file" "$kept/$(basename "$file")"; done
+    $maker
+    for file in "$@"; do
+        diff -u "$kept/$(basename "$file")" "$file" || { say "$file is stale: commit what $maker made"; exit 1; }
+    done
+    rm -r "$kept"
+}
+
+fresh "sh scripts/lock.sh" requirements.lock requirements-dev.lock
+if [ -f docs/metrics.md ]; then
+    fresh "sh scripts/metrics_page.sh" docs/metrics.md
+fi
+sh scripts/test.sh ${full:+-m "full or not full"}
