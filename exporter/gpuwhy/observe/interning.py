@@ -3,8 +3,8 @@
 Stacks repeat, and most differ in their leaf alone. So a frame is written once for each caller it
 was met under: ``{"kind": "frame", "id": n, "frame": [name, file, line], "caller": m}`` (no
 ``caller``: it is the root), and a stack is the id of its leaf. Ids count from 0; an id of 0 starts
-the numbering anew. Measured on the stacks of real jobs: a fifth of the bytes, after gzip, of whole
-stacks.
+the numbering anew. A minute of two DDP ranks with eight workers at 10 Hz takes 92 kB so, after
+gzip, and 175 kB with whole stacks.
 """
 
 from __future__ import annotations
