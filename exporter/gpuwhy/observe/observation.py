@@ -217,7 +217,8 @@ class Cgroup(_Base, total=False):
     nr_periods: int
     nr_throttled: int
     throttled_s: float  # a sum over CPUs: not wall time
-    memory_current: int
+    hidden_parents: bool  # true: groups above this one are out of sight, and so are their limits
+    memory_current: int  # of the group that holds the limit, if one does
     memory_max: int
     memory_high_events: int
     oom_kills: int
@@ -240,6 +241,32 @@ class Locals(_Base, total=False):
     kind: Literal["locals"]
     pid: int
     values: list[list[Any]]  # [function, file, name, int]; from the leaf outwards, main thread
+
+
+class Host(_Base, total=False):
+    kind: Literal["host"]
+    cpus: int
+    cpu_seconds: dict[str, float]  # cumulative, all CPUs added up: user, nice, system, idle, iowait,
+    # irq, softirq, steal
+    load1: float
+    load5: float
+    load15: float
+    running: int  # tasks that run or wait for a CPU now
+    blocked: int  # tasks that wait for a disk now
+    context_switches: int  # cumulative, like every count below
+    interrupts: int
+    memory_total: int
+    memory_available: int
+    swap_total: int
+    swap_free: int
+    swap_in: int  # bytes
+    swap_out: int
+    disk_read_bytes: int  # whole disks only: nothing is counted twice
+    disk_write_bytes: int
+    network_receive_bytes: int  # physical interfaces where they can be told, else all but loopback
+    network_transmit_bytes: int
+    psi: dict[str, float]  # as in cgroup: "cpu_some", ...: cumulative seconds
+    numa: list[dict[str, Any]]  # {"node", "cpus", "memory_total", "memory_free"}
 
 
 class NetworkPort(_Base, total=False):
