@@ -246,8 +246,7 @@ class Locals(_Base, total=False):
 class Host(_Base, total=False):
     kind: Literal["host"]
     cpus: int
-    cpu_seconds: dict[str, float]  # cumulative, all CPUs added up: user, nice, system, idle, iowait,
-    # irq, softirq, steal
+    cpu_seconds: dict[str, float]  # cumulative, all CPUs; user, nice, system, idle, iowait, ...
     load1: float
     load5: float
     load15: float
