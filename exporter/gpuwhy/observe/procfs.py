@@ -1,0 +1,209 @@
+"""Reading /proc by hand: the files of one process, as plain values.
+
+psutil opens several files for one answer, and a job's hundred processes are looked at every second.
+A file that is gone or may not be read gives None.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+TICK = 1.0 / os.sysconf("SC_CLK_TCK")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+LONGEST_FILE = 16 << 20
+"""Bytes read of any file: /proc/PID/maps of a large job is about half a megabyte."""
+
+_FRAMEWORK = re.compile(
+    rb"/libtorch_(?:cpu|python)\.so|/_jax\.so|/xla_extension\.|/libjax_common\.so"
+    rb"|/libtensorflow_framework|/_pywrap_tensorflow|/libpaddle\.so|/paddle/[^\n]*/libphi"
+)
+_PYTHON_LIB = re.compile(rb"/(?:lib)?python(3\.\d+)[a-z]*[/.]")
+_PYTHON_EXE = re.compile(r"^(?:python|pypy)(\d(?:\.\d+)?)?[a-z]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """The fields of ``/proc/PID/stat`` that are of use; times are seconds of CPU."""
+
+    name: str
+    state: str
+    ppid: int
+    cpu_s: float
+    threads: int
+    start: int  # clock ticks after boot: with the PID, the identity of a process
+    rss: int  # bytes
+
+
+def read_bytes(path: str | os.PathLike[str]) -> bytes | None:
+    """A file's content, or None where it is gone or may not be read."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError:
+        return None
+    try:
+        chunks: list[bytes] = []
+        size = 0
+        while size < LONGEST_FILE and (chunk := os.read(descriptor, 65536)):
+            chunks.append(chunk)
+            size += len(chunk)
+        return b"".join(chunks)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def read_text(path: str | os.PathLike[str]) -> str | None:
+    """The same as text; bytes that are no UTF-8 are replaced."""
+    content = read_bytes(path)
+    return None if content is None else content.decode(errors="replace")
+
+
+def pids(proc: str) -> set[int]:
+    """All processes in sight."""
+    try:
+        return {int(name) for name in os.listdir(proc) if name.isdigit()}
+    except OSError:
+        return set()
+
+
+def boot_time(proc: str) -> float:
+    """Unix seconds at which the host booted, or 0.0 where it is not told."""
+    found = re.search(r"^btime (\d+)", read_text(f"{proc}/stat") or "", re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+def read_stat(base: str) -> Stat | None:
+    """``base`` is /proc/PID or /proc/PID/task/TID; None also for a zombie: it has ended."""
+    return parse_stat(read_bytes(f"{base}/stat") or b"")
+
+
+def parse_stat(content: bytes) -> Stat | None:
+    """The name stands in parentheses and may hold any byte, parentheses and spaces too."""
+    opening, closing = content.find(b"("), content.rfind(b")")
+    fields = content[closing + 2 :].split()
+    if opening < 0 or len(fields) < 22 or fields[0] in (b"Z", b"X"):
+        return None
+    return Stat(
+        name=content[opening + 1 : closing].decode(errors="replace"),
+        state=fields[0].decode(),
+        ppid=int(fields[1]),
+        cpu_s=(int(fields[11]) + int(fields[12])) * TICK,
+        threads=int(fields[17]),
+        start=int(fields[19]),
+        rss=int(fields[21]) * PAGE,
+    )
+
+
+def read_run_delay(base: str) -> float | None:
+    """Seconds for which the thread was runnable but not running (kernel: sched-stats.rst).
+
+    They are added when it next runs, and include the time for which its group was throttled
+    (measured on Linux 6.18: a busy thread under a quota of 0.3 cores reads 0.7 s/s).
+    """
+    words = (read_bytes(f"{base}/schedstat") or b"").split()
+    return int(words[1]) / 1e9 if len(words) == 3 else None
+
+
+def read_io(base: str) -> dict[str, int] | None:
+    """``/proc/PID/io``: needs the right to trace the process."""
+    table = _table(read_bytes(f"{base}/io"), b":")
+    names = {"read_bytes": b"read_bytes", "write_bytes": b"write_bytes", "read_chars": b"rchar"}
+    found = {ours: table[theirs] for ours, theirs in names.items() if theirs in table}
+    return found or None
+
+
+def read_switches(base: str) -> dict[str, int]:
+    """Context switches of a thread so far."""
+    table = _table(read_bytes(f"{base}/status"), b":")
+    names = {"voluntary": b"voluntary_ctxt_switches", "involuntary": b"nonvoluntary_ctxt_switches"}
+    return {ours: table[theirs] for ours, theirs in names.items() if theirs in table}
+
+
+def _table(content: bytes | None, separator: bytes) -> dict[bytes, int]:
+    table: dict[bytes, int] = {}
+    for line in (content or b"").splitlines():
+        name, _, value = line.partition(separator)
+        value = value.strip()
+        if value.isdigit():
+            table[name] = int(value)
+    return table
+
+
+def read_argv(base: str) -> list[str]:
+    """The command line; empty for a kernel thread and for a process that has ended."""
+    content = read_bytes(f"{base}/cmdline") or b""
+    return content.rstrip(b"\0").decode(errors="replace").split("\0") if content else []
+
+
+def read_environ(base: str, names: Iterable[str]) -> dict[str, str] | None:
+    """The named variables that the process was started with; None where that is refused."""
+    content = read_bytes(f"{base}/environ")
+    if content is None:
+        return None
+    wanted = {name.encode() for name in names}
+    pairs = (entry.partition(b"=") for entry in content.split(b"\0"))
+    return {k.decode(): v.decode(errors="replace") for k, _, v in pairs if k in wanted}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What ``/proc/PID/maps`` tells."""
+
+    framework: bool  # a training framework is loaded
+    python: str | None  # "3.12"
+
+
+def read_loaded(base: str) -> Loaded | None:
+    """None where that is refused."""
+    content = read_bytes(f"{base}/maps")
+    if content is None:
+        return None
+    version = _PYTHON_LIB.search(content)
+    return Loaded(
+        framework=_FRAMEWORK.search(content) is not None,
+        python=version[1].decode() if version else None,
+    )
+
+
+def read_python(base: str, argv: list[str]) -> str | None:
+    """The version of the Python that a process runs ("3.12", or less if its name tells less), ""
+    where it is Python of an unknown version, None where it is none.
+
+    The name of its executable decides. Where that may not be read, the command line does.
+    """
+    try:
+        name = os.path.basename(os.readlink(f"{base}/exe").removesuffix(" (deleted)"))
+    except OSError:
+        name = os.path.basename(argv[0]) if argv else ""
+    found = _PYTHON_EXE.match(name)
+    return None if found is None else found[1] or ""
+
+
+def parse_cpu_list(text: str) -> set[int]:
+    """``0-3,8`` -> {0, 1, 2, 3, 8}; empty for anything else."""
+    cpus: set[int] = set()
+    for part in text.strip().split(","):
+        first, _, last = part.partition("-")
+        if not first.isdigit() or not (last or first).isdigit():
+            return set()
+        cpus.update(range(int(first), int(last or first) + 1))
+    return cpus
+
+
+def parse_pressure(resource: str, text: str) -> dict[str, float]:
+    """A PSI file -> cumulative seconds: ``{"cpu_some": ..., "cpu_full": ...}``."""
+    found = re.findall(r"^(some|full) .*total=(\d+)", text, re.MULTILINE)
+    return {f"{resource}_{tasks}": int(total) / 1e6 for tasks, total in found}
+
+
+def exists(path: Path) -> bool:
+    """Whether a path is there, as far as we may look."""
+    try:
+        return path.exists()
+    except OSError:
+        return False
