@@ -7,14 +7,13 @@ its counters are those that count throttled periods.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from gpuwhy.observe.observation import Observation
-from gpuwhy.observe.procfs import parse_cpu_list, parse_pressure, read_text
+from gpuwhy.observe.procfs import exists, parse_cpu_list, parse_pressure, read_text
 
 UNLIMITED = 1 << 60
 """Version 1 writes a number near 2^63 where no memory limit is set."""
@@ -221,8 +220,8 @@ def _is_nested(group: Group) -> bool:
     """Does the mount begin below the true root? Version 2's root alone has no ``cgroup.type``;
     version 1's alone has a ``release_agent``."""
     if group.version == 2:
-        return (group.cpu_top / "cgroup.type").exists()
-    return not (group.cpu_top / "release_agent").exists()
+        return exists(group.cpu_top / "cgroup.type")
+    return not exists(group.cpu_top / "release_agent")
 
 
 def _upwards(directory: Path, top: Path) -> Iterator[Path]:
@@ -249,7 +248,6 @@ def _table(path: Path) -> dict[str, int]:
 
 def version(mount: Path) -> int | None:
     """2 where the mount is version 2's alone, 1 for version 1 and hybrids, None without any."""
-    if (mount / "cgroup.controllers").exists():
+    if exists(mount / "cgroup.controllers"):
         return 2
-    names = set(os.listdir(mount)) if mount.is_dir() else set()
-    return 1 if names & {"cpu", "cpu,cpuacct"} else None
+    return 1 if exists(mount / "cpu") or exists(mount / "cpu,cpuacct") else None

@@ -66,7 +66,8 @@ def read_text(path: str | os.PathLike[str]) -> str | None:
 def pids(proc: str) -> set[int]:
     """All processes in sight."""
     try:
-        return {int(name) for name in os.listdir(proc) if name.isdigit()}
+        with os.scandir(proc) as entries:
+            return {int(entry.name) for entry in entries if entry.name.isdigit()}
     except OSError:
         return set()
 
@@ -177,9 +178,9 @@ def read_python(base: str, argv: list[str]) -> str | None:
     The name of its executable decides. Where that may not be read, the command line does.
     """
     try:
-        name = os.path.basename(os.readlink(f"{base}/exe").removesuffix(" (deleted)"))
+        name = Path(f"{base}/exe").readlink().name.removesuffix(" (deleted)")
     except OSError:
-        name = os.path.basename(argv[0]) if argv else ""
+        name = Path(argv[0]).name if argv else ""
     found = _PYTHON_EXE.match(name)
     return None if found is None else found[1] or ""
 
