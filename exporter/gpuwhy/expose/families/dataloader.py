@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gpuwhy.expose.metric import RUN, Metric, on_run
+from gpuwhy.expose.metric import RUN, Metric, Samples, on_run
+from gpuwhy.expose.view import View
+from gpuwhy.signals.row import InputQueue
 
 WORKERS = Metric(
     "gpuwhy_dataloader_workers",
@@ -16,7 +18,7 @@ WORKERS = Metric(
 READY = on_run(
     "gpuwhy_dataloader_ready_batches",
     "Batches made and waiting to be taken: an estimate from outside, made of worker and loop "
-    "counters.",
+    "states.",
 )
 CAPACITY = on_run("gpuwhy_dataloader_capacity_batches", "Batches that the queue can hold.")
 INLINE = on_run(
@@ -29,3 +31,23 @@ WORKERS_RUNNING = on_run(
 )
 
 METRICS = (WORKERS, READY, CAPACITY, INLINE, WORKER_CPU, WORKERS_RUNNING)
+
+
+def collect(view: View) -> Samples:
+    """The ranks of the last second."""
+    for on, run in view.ranks():
+        labels = view.run(on)
+        yield WORKER_CPU, labels, run.worker_cpu
+        yield WORKERS_RUNNING, labels, run.workers_running
+        if run.queue is not None:
+            yield from _queue(labels, run.queue)
+
+
+def _queue(labels: tuple[str, ...], queue: InputQueue) -> Samples:
+    unknown = max(0.0, queue.workers - queue.busy_workers - queue.idle_workers)
+    yield WORKERS, (*labels, "busy"), queue.busy_workers
+    yield WORKERS, (*labels, "idle"), queue.idle_workers
+    yield WORKERS, (*labels, "unknown"), unknown
+    yield READY, labels, queue.ready
+    yield CAPACITY, labels, queue.capacity
+    yield INLINE, labels, queue.inline

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from gpuwhy.expose.metric import Metric, on_host
+from collections.abc import Mapping
+
+from prometheus_client import ProcessCollector
+
+from gpuwhy.expose.limits import EXPORTED
+from gpuwhy.expose.metric import Metric, Sample, Samples, on_host
+from gpuwhy.expose.view import View
 
 
 def _counter(name: str, text: str, *labels: str) -> Metric:
@@ -22,13 +28,15 @@ LIMIT = Metric(
     ("kind",),
     1,
     "family",
-    "Bound on what multiplies series. kind: gpus, runs_per_gpu, processes_per_gpu, "
-    "functions_per_rank.",
+    "Bound on what multiplies series. kind: " + ", ".join(EXPORTED) + ".",
 )
 DROPPED = _counter(
     "gpuwhy_series_dropped_total",
     "Series left out of an exposition because a bound was reached, by metric family.",
     "family",
+)
+LEFT_OUT = on_host(
+    "gpuwhy_left_out", "GPUs and ranks in sight beyond the bounds, which have no series at all."
 )
 FAMILY_FAILURES = _counter(
     "gpuwhy_scrape_family_failures_total",
@@ -58,14 +66,20 @@ PRICE = on_host(
 NOTIFICATIONS = _counter(
     "gpuwhy_notifications_received_total", "Notifications that Alertmanager delivered to the page."
 )
-CPU = _counter(
-    "process_cpu_seconds_total", "CPU time of the process that serves (not of the observer)."
-)
-RESIDENT = on_host("process_resident_memory_bytes", "Resident memory of the process that serves.")
-VIRTUAL = on_host("process_virtual_memory_bytes", "Virtual memory of the process that serves.")
-STARTED = on_host("process_start_time_seconds", "When the process that serves started, Unix time.")
-OPEN_FDS = on_host("process_open_fds", "File descriptors open in the process that serves.")
-MAX_FDS = on_host("process_max_fds", "File descriptors that it may open.")
+PROCESS = {
+    metric.name: metric
+    for metric in (
+        _counter(
+            "process_cpu_seconds_total", "CPU time of the process that serves (not the observer)."
+        ),
+        on_host("process_resident_memory_bytes", "Resident memory of the process that serves."),
+        on_host("process_virtual_memory_bytes", "Virtual memory of the process that serves."),
+        on_host("process_start_time_seconds", "When the process that serves started, Unix time."),
+        on_host("process_open_fds", "File descriptors open in the process that serves."),
+        on_host("process_max_fds", "File descriptors that it may open."),
+    )
+}
+"""What the client library tells of its own process, under the names that everybody knows."""
 
 METRICS = (
     BUILD,
@@ -73,6 +87,7 @@ METRICS = (
     SERIES,
     LIMIT,
     DROPPED,
+    LEFT_OUT,
     FAMILY_FAILURES,
     FAMILY_DURATION,
     LAST_SECOND,
@@ -80,10 +95,34 @@ METRICS = (
     OVERHEAD_LIMIT,
     PRICE,
     NOTIFICATIONS,
-    CPU,
-    RESIDENT,
-    VIRTUAL,
-    STARTED,
-    OPEN_FDS,
-    MAX_FDS,
+    *PROCESS.values(),
 )
+
+
+def collect(view: View, durations: Mapping[str, float], series: int) -> Samples:
+    """The exporter's own; ``durations`` and ``series`` are those of the other families."""
+    about = view.about
+    own: list[Sample] = [
+        (BUILD, (about.version, about.python), 1.0),
+        (RECORDED, (), float(about.recorded)),
+        (LAST_SECOND, (), view.last_t),
+        (LAG, (), None if view.last_t is None else max(0.0, view.now - (view.last_t + 1))),
+        (OVERHEAD_LIMIT, (), about.overhead_limit),
+        (PRICE, (), about.gpu_hour_price),
+        (NOTIFICATIONS, (), about.notifications),
+        (LEFT_OUT, (), view.left_out),
+        *((LIMIT, (kind,), most) for kind, most in EXPORTED.items()),
+        *((FAMILY_DURATION, (family,), spent) for family, spent in durations.items()),
+        *((DROPPED, (family,), about.dropped.get(family, 0)) for family in durations),
+        *((FAMILY_FAILURES, (family,), about.failures.get(family, 0)) for family in durations),
+        *_process(),
+    ]
+    known = [sample for sample in own if sample[2] is not None]
+    yield from known
+    yield SERIES, (), series + len(known) + 1
+
+
+def _process() -> list[Sample]:
+    families = ProcessCollector(registry=None).collect()
+    samples = [sample for family in families for sample in family.samples]
+    return [(PROCESS[s.name], (), s.value) for s in samples if s.name in PROCESS]

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from gpuwhy.expose.metric import GPU, Metric, on_gpu
+from collections.abc import Mapping
+from typing import Any
+
+from gpuwhy.expose.limits import XIDS_PER_GPU
+from gpuwhy.expose.metric import GPU, Metric, Samples, on_gpu
+from gpuwhy.expose.view import View
+from gpuwhy.signals.gpu import REASONS
 
 REASON_ACTIVE = Metric(
     "gpuwhy_gpu_event_reason_active",
@@ -33,7 +39,7 @@ XID_LAST = Metric(
     "gpuwhy_gpu_xid_last_timestamp_seconds",
     "gauge",
     (*GPU, "xid"),
-    8,
+    XIDS_PER_GPU,
     "GPU",
     "When an Xid event of this number was last seen, Unix time.",
 )
@@ -60,28 +66,48 @@ ROW_REMAP_PENDING = on_gpu(
 ROW_REMAP_FAILED = on_gpu(
     "gpuwhy_gpu_row_remap_failed", "1 if a remap has failed: the card is to be replaced."
 )
-PCIE_GENERATION = on_gpu(
-    "gpuwhy_gpu_pcie_link_generation", "PCIe generation now; judge it under load, it sinks at rest."
-)
-PCIE_MAX_GENERATION = on_gpu(
-    "gpuwhy_gpu_pcie_link_max_generation", "Highest PCIe generation of GPU and slot."
-)
-PCIE_WIDTH = on_gpu("gpuwhy_gpu_pcie_link_width", "PCIe lanes now.")
-PCIE_MAX_WIDTH = on_gpu("gpuwhy_gpu_pcie_link_max_width", "Most PCIe lanes of GPU and slot.")
 PCIE_REPLAYS = Metric(
     "gpuwhy_gpu_pcie_replays_total", "counter", GPU, 1, "GPU", "PCIe packets that were sent again."
 )
-NVLINKS = on_gpu("gpuwhy_gpu_nvlinks", "NVLinks of the GPU.")
-NVLINKS_ACTIVE = on_gpu("gpuwhy_gpu_nvlinks_active", "NVLinks that are up.")
 NVLINK_ERRORS = Metric(
     "gpuwhy_gpu_nvlink_errors_total",
     "counter",
     (*GPU, "error"),
-    6,
+    8,
     "GPU",
-    "NVLink errors of all links by kind, as the driver names them.",
+    "NVLink errors of all links by kind: replay, recovery, crc, ...",
 )
-MIG_ENABLED = on_gpu("gpuwhy_gpu_mig_enabled", "1 if the GPU is in MIG mode, else 0.")
+
+FROM_LIMITS = (
+    (
+        on_gpu(
+            "gpuwhy_gpu_pcie_link_generation",
+            "PCIe generation now; judge it under load, it sinks at rest.",
+        ),
+        "pcie_generation",
+    ),
+    (
+        on_gpu("gpuwhy_gpu_pcie_link_max_generation", "Highest PCIe generation of GPU and slot."),
+        "pcie_max_generation",
+    ),
+    (on_gpu("gpuwhy_gpu_pcie_link_width", "PCIe lanes now."), "pcie_width"),
+    (
+        on_gpu("gpuwhy_gpu_pcie_link_max_width", "Most PCIe lanes of GPU and slot."),
+        "pcie_max_width",
+    ),
+    (on_gpu("gpuwhy_gpu_nvlinks", "NVLinks of the GPU."), "nvlinks"),
+    (on_gpu("gpuwhy_gpu_nvlinks_active", "NVLinks that are up."), "nvlinks_active"),
+    (on_gpu("gpuwhy_gpu_mig_enabled", "1 if the GPU is in MIG mode, else 0."), "mig_enabled"),
+)
+"""Metrics that are a field of ``gpu_limits``."""
+
+FROM_HEALTH = (
+    (XID_ERRORS, "xid_errors"),
+    (ROW_REMAP_PENDING, "row_remap_pending"),
+    (ROW_REMAP_FAILED, "row_remap_failed"),
+    (PCIE_REPLAYS, "pcie_replays"),
+)
+"""Metrics that are a field of ``gpu_health``."""
 
 METRICS = (
     REASON_ACTIVE,
@@ -92,13 +118,37 @@ METRICS = (
     ROW_REMAPS,
     ROW_REMAP_PENDING,
     ROW_REMAP_FAILED,
-    PCIE_GENERATION,
-    PCIE_MAX_GENERATION,
-    PCIE_WIDTH,
-    PCIE_MAX_WIDTH,
     PCIE_REPLAYS,
-    NVLINKS,
-    NVLINKS_ACTIVE,
     NVLINK_ERRORS,
-    MIG_ENABLED,
+    *(metric for metric, _ in FROM_LIMITS),
 )
+
+
+def collect(view: View) -> Samples:
+    """The GPUs of the last second."""
+    for labels, gpu, _ in view.gpu_rows():
+        if gpu.reasons is not None:
+            for name in REASONS.values():
+                yield REASON_ACTIVE, (*labels, name), name in gpu.reasons
+        limits, health = view.fact("gpu_limits", gpu.uuid), view.fact("gpu_health", gpu.uuid)
+        for metric, field in FROM_LIMITS:
+            yield metric, labels, limits.get(field)
+        for metric, field in FROM_HEALTH:
+            yield metric, labels, health.get(field)
+        yield from _counted(view, labels, health)
+
+
+def _counted(view: View, labels: tuple[str, str, str], health: Mapping[str, Any]) -> Samples:
+    """Counters with a label of their own."""
+    for reason, seconds in view.fact("gpu_reasons", labels[0]).get("seconds", {}).items():
+        yield REASON_SECONDS, (*labels, reason), seconds
+    for error in ("corrected", "uncorrected"):
+        for lifetime in ("volatile", "aggregate"):
+            count = health.get(f"ecc_{lifetime}_{error}")
+            yield ECC_ERRORS, (*labels, error, lifetime), count
+        yield ROW_REMAPS, (*labels, error), health.get(f"row_remaps_{error}")
+    for error, count in health.get("nvlink_errors", {}).items():
+        yield NVLINK_ERRORS, (*labels, error), count
+    xids = [xid for xid in view.facts.get("xid", {}).values() if xid["uuid"] == labels[0]]
+    for xid in sorted(xids, key=lambda xid: -float(xid["t"]))[:XIDS_PER_GPU]:
+        yield XID_LAST, (*labels, str(xid["xid"])), xid["t"]

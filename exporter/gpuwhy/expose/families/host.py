@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from gpuwhy.expose.metric import Metric, Scope, on_host
+from collections.abc import Mapping
+from typing import Any
+
+from gpuwhy.expose.metric import Metric, Samples, Scope, on_host
+from gpuwhy.expose.view import View
 
 
 def _counter(name: str, text: str, *labels: str, bound: int = 1, scope: Scope = "host") -> Metric:
@@ -10,30 +14,57 @@ def _counter(name: str, text: str, *labels: str, bound: int = 1, scope: Scope = 
 
 
 PORT = ("device", "port")
+MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 CPU = _counter(
     "gpuwhy_host_cpu_seconds_total",
     "CPU time of the host by mode, all CPUs added up.",
     "mode",
-    bound=8,
+    bound=len(MODES),
 )
-CPUS = on_host("gpuwhy_host_cpus", "CPUs of the host.")
-LOAD = on_host("gpuwhy_host_load1", "Tasks running or waiting for a disk, mean over a minute.")
-CONTEXT_SWITCHES = _counter("gpuwhy_host_context_switches_total", "Context switches.")
-MEMORY_TOTAL = on_host("gpuwhy_host_memory_total_bytes", "Memory of the host.")
-MEMORY_AVAILABLE = on_host(
-    "gpuwhy_host_memory_available_bytes", "Memory that can be had without swapping."
+FROM_HOST = (
+    (on_host("gpuwhy_host_cpus", "CPUs of the host."), "cpus"),
+    (
+        on_host("gpuwhy_host_load1", "Tasks running or waiting for a disk, mean over a minute."),
+        "load1",
+    ),
+    (on_host("gpuwhy_host_tasks_running", "Tasks that run or wait for a CPU."), "running"),
+    (on_host("gpuwhy_host_tasks_blocked", "Tasks that wait for a disk."), "blocked"),
+    (_counter("gpuwhy_host_context_switches_total", "Context switches."), "context_switches"),
+    (on_host("gpuwhy_host_memory_total_bytes", "Memory of the host."), "memory_total"),
+    (
+        on_host("gpuwhy_host_memory_available_bytes", "Memory that can be had without swapping."),
+        "memory_available",
+    ),
+    (_counter("gpuwhy_host_swap_in_bytes_total", "Memory read back from swap."), "swap_in"),
+    (_counter("gpuwhy_host_swap_out_bytes_total", "Memory written to swap."), "swap_out"),
+    (
+        _counter("gpuwhy_host_disk_read_bytes_total", "Bytes read from all disks."),
+        "disk_read_bytes",
+    ),
+    (
+        _counter("gpuwhy_host_disk_written_bytes_total", "Bytes written to all disks."),
+        "disk_write_bytes",
+    ),
+    (
+        _counter(
+            "gpuwhy_host_network_receive_bytes_total",
+            "Bytes received on the physical interfaces, or on all but loopback where these cannot "
+            "be told.",
+        ),
+        "network_receive_bytes",
+    ),
+    (
+        _counter(
+            "gpuwhy_host_network_transmit_bytes_total",
+            "Bytes sent on the physical interfaces, or on all but loopback where these cannot be "
+            "told.",
+        ),
+        "network_transmit_bytes",
+    ),
 )
-SWAP_IN = _counter("gpuwhy_host_swap_in_bytes_total", "Memory read back from swap.")
-SWAP_OUT = _counter("gpuwhy_host_swap_out_bytes_total", "Memory written to swap.")
-DISK_READ = _counter("gpuwhy_host_disk_read_bytes_total", "Bytes read from all disks.")
-DISK_WRITTEN = _counter("gpuwhy_host_disk_written_bytes_total", "Bytes written to all disks.")
-NETWORK_RECEIVE = _counter(
-    "gpuwhy_host_network_receive_bytes_total", "Bytes received on all interfaces but loopback."
-)
-NETWORK_TRANSMIT = _counter(
-    "gpuwhy_host_network_transmit_bytes_total", "Bytes sent on all interfaces but loopback."
-)
+"""Metrics that are a field of ``host``."""
+
 PRESSURE = _counter(
     "gpuwhy_host_pressure_seconds_total",
     "Time in which tasks of the host waited (PSI). resource: cpu, memory, io; tasks: some, full.",
@@ -72,17 +103,7 @@ PORT_ERRORS = _counter(
 
 METRICS = (
     CPU,
-    CPUS,
-    LOAD,
-    CONTEXT_SWITCHES,
-    MEMORY_TOTAL,
-    MEMORY_AVAILABLE,
-    SWAP_IN,
-    SWAP_OUT,
-    DISK_READ,
-    DISK_WRITTEN,
-    NETWORK_RECEIVE,
-    NETWORK_TRANSMIT,
+    *(metric for metric, _ in FROM_HOST),
     PRESSURE,
     PORT_INFO,
     PORT_UP,
@@ -91,3 +112,29 @@ METRICS = (
     PORT_TRANSMIT,
     PORT_ERRORS,
 )
+
+
+def collect(view: View) -> Samples:
+    """The last look at the host and at each port."""
+    host = view.fact("host")
+    for mode in MODES:
+        yield CPU, (mode,), host.get("cpu_seconds", {}).get(mode)
+    for metric, field in FROM_HOST:
+        yield metric, (), host.get(field)
+    for resource in ("cpu", "memory", "io"):
+        for tasks in ("some", "full"):
+            seconds = host.get("psi", {}).get(f"{resource}_{tasks}")
+            yield PRESSURE, (resource, tasks), seconds
+    for port in view.facts.get("network_port", {}).values():
+        yield from _port((str(port["device"]), str(port["port"])), port)
+
+
+def _port(labels: tuple[str, str], port: Mapping[str, Any]) -> Samples:
+    told = (str(port.get(field, "")) for field in ("link_layer", "numa"))
+    yield PORT_INFO, (*labels, *told), 1
+    yield PORT_UP, labels, port.get("up")
+    yield PORT_SPEED, labels, port.get("rate")
+    yield PORT_RECEIVE, labels, port.get("receive_bytes")
+    yield PORT_TRANSMIT, labels, port.get("transmit_bytes")
+    for error, count in port.get("errors", {}).items():
+        yield PORT_ERRORS, (*labels, error), count

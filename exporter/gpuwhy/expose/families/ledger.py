@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from gpuwhy.expose.metric import GPU, RUN, Metric
+from collections import defaultdict
+
+from gpuwhy.expose.metric import GPU, RUN, Metric, Samples
+from gpuwhy.expose.view import View
+from gpuwhy.ledger.accounts import ACCOUNTS
 
 GPU_TIME = Metric(
     "gpuwhy_gpu_time_seconds_total",
@@ -41,3 +45,42 @@ RUN_HELD = Metric(
 )
 
 METRICS = (GPU_TIME, GPU_OBSERVED, RUN_TIME, RUN_HELD)
+
+OF_A_RUN = tuple(account for account in ACCOUNTS if account != "free")
+
+
+def collect(view: View) -> Samples:
+    """Every account of everything present, from 0 on; a GPU without a run has ``free`` alone."""
+    yield from _device(view)
+    yield from _run(view)
+
+
+def _device(view: View) -> Samples:
+    totals: dict[tuple[str, str, str, str], float] = defaultdict(float)
+    for uuid in view.gpus:
+        totals[(uuid, "", "free", "")] = 0.0
+    for uuid, run, _ in view.seen:
+        if uuid is not None:
+            totals.update({(uuid, run, account, ""): 0.0 for account in OF_A_RUN})
+    present = {(uuid, run) for uuid, run, _ in view.seen}
+    for (uuid, run, _rank, account, reason), value in view.accounts.device.items():
+        if uuid in view.gpus and (not run or (uuid, run) in present):
+            totals[(uuid, run or "", account, reason or "")] += value
+    for (uuid, run, account, reason), value in totals.items():
+        yield GPU_TIME, (*view.gpu(uuid), run, account, reason), value
+    for uuid, value in view.accounts.observed.items():
+        if uuid in view.gpus:
+            yield GPU_OBSERVED, view.gpu(uuid), value
+
+
+def _run(view: View) -> Samples:
+    for on in view.seen:
+        if on[0] is not None:
+            for account in OF_A_RUN:
+                yield RUN_TIME, (*view.run(on), account, ""), 0.0
+    for (uuid, run, rank, account, reason), value in view.accounts.run.items():
+        if (uuid, run, rank) in view.seen:
+            yield RUN_TIME, (*view.run((uuid, run, rank)), account, reason or ""), value
+    for (uuid, run, rank), value in view.accounts.held.items():
+        if (uuid, run, rank) in view.seen:
+            yield RUN_HELD, view.run((uuid, run, rank)), value

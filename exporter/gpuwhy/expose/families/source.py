@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from gpuwhy.expose.metric import Kind, Metric
+from collections.abc import Sequence
+
+from gpuwhy.expose.metric import Kind, Metric, Samples
+from gpuwhy.expose.view import View
+from gpuwhy.observe.observation import SOURCES, Observation
 
 
 def _of_source(name: str, text: str) -> Metric:
@@ -12,20 +16,64 @@ def _of_source(name: str, text: str) -> Metric:
 
 UP = _of_source(
     "gpuwhy_source_up",
-    "1 if the source serves, 0 if it does not or has not been heard of; every source always has a "
-    "series.",
+    "1 if the source serves (at least one GPU or process, where it tells them apart), 0 if it does "
+    "not or has not been heard of; every source always has a series.",
 )
-LAG = _of_source("gpuwhy_source_lag_seconds", "How late the source's last read was.")
-PERIOD = _of_source("gpuwhy_source_period_seconds", "How often the source is read at present.")
 AGE = _of_source("gpuwhy_source_age_seconds", "Time since the source last reported its state.")
-CPU = _of_source(
-    "gpuwhy_source_cpu_seconds_total", "CPU time that the source has used, its helpers included."
+LATEST = (
+    (_of_source("gpuwhy_source_lag_seconds", "How late the source's last read was."), "lag_s"),
+    (
+        _of_source("gpuwhy_source_period_seconds", "How often the source is read at present."),
+        "period_s",
+    ),
 )
-READS = _of_source("gpuwhy_source_reads_total", "Reads of the source.")
-FAILURES = _of_source("gpuwhy_source_failures_total", "Reads of the source that failed.")
-LOST = _of_source(
-    "gpuwhy_source_lost_seconds_total", "Time for which the driver's ring wrapped before a read."
+SUMS = (
+    (
+        _of_source(
+            "gpuwhy_source_cpu_seconds_total",
+            "CPU time that the source has used, its helpers included.",
+        ),
+        "cpu_s",
+    ),
+    (_of_source("gpuwhy_source_reads_total", "Reads of the source."), "reads"),
+    (_of_source("gpuwhy_source_failures_total", "Reads of the source that failed."), "failures"),
+    (
+        _of_source(
+            "gpuwhy_source_lost_seconds_total",
+            "Time for which the driver's ring wrapped before a read.",
+        ),
+        "lost_s",
+    ),
+    (
+        _of_source("gpuwhy_source_torn_stacks_total", "Stacks dropped because they were torn."),
+        "torn",
+    ),
 )
-TORN = _of_source("gpuwhy_source_torn_stacks_total", "Stacks dropped because they were torn.")
 
-METRICS = (UP, LAG, PERIOD, AGE, CPU, READS, FAILURES, LOST, TORN)
+METRICS = (UP, AGE, *(metric for metric, _ in LATEST), *(metric for metric, _ in SUMS))
+
+
+def collect(view: View) -> Samples:
+    """Every source, heard of or not."""
+    for source in SOURCES:
+        reports = reports_of(view, source)
+        yield UP, (source,), is_up(reports)
+        if reports:
+            yield AGE, (source,), max(0.0, view.now - max(float(r["t"]) for r in reports))
+        for metric, field in LATEST:
+            known = [float(r[field]) for r in reports if field in r]
+            yield metric, (source,), max(known, default=None)
+        for metric, field in SUMS:
+            known = [float(r[field]) for r in reports if field in r]
+            yield metric, (source,), sum(known) if known else None
+
+
+def reports_of(view: View, source: str) -> list[Observation]:
+    """The fresh reports of a source: on the whole, or of its parts (a GPU, a process)."""
+    return [r for r in view.facts.get("source", {}).values() if r.get("source") == source]
+
+
+def is_up(reports: Sequence[Observation]) -> bool:
+    """What a source says of itself on the whole decides; else whether any of its parts is up."""
+    whole = [r for r in reports if "uuid" not in r and "pid" not in r]
+    return any(bool(r.get("up")) for r in whole or reports)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from gpuwhy.expose.metric import RUN, Metric, on_host, on_run
+from collections.abc import Mapping
+from typing import Any
+
+from gpuwhy.expose.metric import RUN, Metric, Samples, on_host, on_run
+from gpuwhy.expose.view import View
 from gpuwhy.ledger.accounts import CAUSES
 from gpuwhy.observe.observation import SOURCES
 
@@ -69,3 +73,36 @@ RUN_ACTIVE = Metric(
 WINDOW = on_host("gpuwhy_verdict_window_seconds", "Window that the verdicts cover.")
 
 METRICS = (ACTIVE, CODE, LOST, CONFIDENCE, FUNCTION, CANNOT_SEE, RUN_ACTIVE, WINDOW)
+
+
+def collect(view: View) -> Samples:
+    """The verdicts over the window that ends with the last complete second."""
+    yield WINDOW, (), view.about.window_s
+    verdicts = view.verdicts or {}
+    for entry in verdicts.get("gpus", ()):
+        on = (entry.get("uuid"), entry.get("run"), entry.get("rank"))
+        if on in view.seen:
+            yield from _entry(view.run(on), entry)
+    present = {run for _, run, _ in view.seen}
+    for run in verdicts.get("runs", ()):
+        if run["run"] in present:
+            for cause in ANSWERS:
+                yield RUN_ACTIVE, (run["run"], cause), cause == run["cause"]
+
+
+def _entry(labels: tuple[str, ...], entry: Mapping[str, Any]) -> Samples:
+    named = {cause["cause"] for cause in entry["causes"]} | {entry["cause"]}
+    for cause in ANSWERS:
+        yield ACTIVE, (*labels, cause), cause in named
+    if entry["cause"] in ANSWERS:
+        yield CODE, labels, ANSWERS.index(entry["cause"])
+    for cause in entry["causes"]:
+        name = cause["cause"]
+        yield LOST, (*labels, name, cause.get("reason") or ""), cause.get("lost_ratio")
+        yield CONFIDENCE, (*labels, name), cause.get("confidence")
+        function = cause.get("function")
+        if function:
+            place = (function["name"], function["file"], str(function["line"]))
+            yield FUNCTION, (*labels, name, *place), 1
+    for blind in entry.get("cannot_see", ()):
+        yield CANNOT_SEE, (*labels, blind["signal"]), 1
