@@ -15,6 +15,7 @@ import sys
 import tarfile
 import tempfile
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def gpm_sample(uuid: str, t: float, dt: float, gpm: dict[str, float | None]) -> 
 
 
 def thin_gpm(observations: list[Observation], period: float = 0.5) -> Iterator[Observation]:
-    """Merge 10 Hz GPM samples to the rate gpuwhy samples at: any longer interval is an exact mean."""
+    """Merge 10 Hz GPM samples to the rate gpuwhy samples at: a longer interval is an exact mean."""
     open_: dict[str, list[Observation]] = {}
     for observation in observations:
         if observation["kind"] != "gpm":
@@ -191,40 +192,44 @@ def ring_seconds(
 
 
 def sm_shares(raw: Raw) -> Iterator[Observation]:
-    """Undo the driver's averaging over its whole buffer (asked with time stamp 0), read by read.
+    """SM shares from reads that average over the driver's whole buffer (asked with time stamp 0).
 
-    What leaves the buffer is what was reconstructed when it entered; before the recording began
-    the job had not started, so it is zero.
+    Of the process that started last it is known what the buffer holds: nothing from before its
+    start. Its share is therefore its content over the time since then, at most the buffer. Where
+    there is another process, that has the rest of the GPU's busy time.
     """
     for gpu in range(raw.gpus):
-        history: dict[int, list[tuple[float, float, float]]] = {}
-        last: dict[int, tuple[float, float]] = {}
+        values: dict[int, list[tuple[float, float]]] = {}
         for row in raw.nvml:
-            if not row.get("slow"):
-                continue
-            shares, dt = [], None
-            for pid, stamp, sm, _ in row["slow"][gpu].get("proc_util") or []:
-                t, total = stamp / 1e6, sm / 100 * SM_BUFFER_SECONDS
-                if pid in last and t > last[pid][0]:
-                    t0, total0 = last[pid]
-                    left = overlap(history.get(pid, []), t0 - SM_BUFFER_SECONDS, t - SM_BUFFER_SECONDS)
-                    share = min(1.0, max(0.0, (total - total0 + left) / (t - t0)))
-                    history.setdefault(pid, []).append((t0, t, share))
-                    shares.append([pid, round(share, 4)])
-                    dt = t - t0
-                last[pid] = (t, total)
-            if dt:
-                yield {
-                    "t": row["t"],
-                    "kind": "sm_share",
-                    "uuid": raw.uuid(gpu),
-                    "dt": dt,
-                    "shares": shares,
-                }
+            for pid, stamp, sm, _ in (row.get("slow") or [{}] * raw.gpus)[gpu].get(
+                "proc_util"
+            ) or []:
+                values.setdefault(pid, []).append((stamp / 1e6, sm / 100 * SM_BUFFER_SECONDS))
+        youngest = min(values, key=lambda pid: values[pid][0][1])
+        reads = values[youngest]
+        start = reads[0][0] - reads[0][1]
+        for (before, _), (t, content) in pairwise(reads):
+            busy = busy_between(raw, gpu, before, t)
+            share = min(busy, content / min(SM_BUFFER_SECONDS, t - start))
+            others = [pid for pid in values if pid != youngest]
+            shares = [[youngest, round(share, 4)]]
+            shares += [[pid, round((busy - share) / len(others), 4)] for pid in others]
+            yield {
+                "t": t,
+                "kind": "sm_share",
+                "uuid": raw.uuid(gpu),
+                "dt": round(t - before, 3),
+                "shares": shares,
+            }
 
 
-def overlap(history: list[tuple[float, float, float]], start: float, end: float) -> float:
-    return sum(max(0.0, min(b, end) - max(a, start)) * share for a, b, share in history)
+def busy_between(raw: Raw, gpu: int, start: float, end: float) -> float:
+    seen = [
+        row["gpus"][gpu]["gpm"]["graphics_util"] / 100
+        for row in raw.nvml[1:]
+        if start <= row["t"] < end and row["gpus"][gpu].get("gpm")
+    ]
+    return sum(seen) / len(seen) if seen else 1.0
 
 
 def processes(raw: Raw) -> Iterator[Observation]:
@@ -417,7 +422,7 @@ class Stacks:
 
 def guess(file: str) -> str:
     """A full path for a shortened one that no other capture has shown in full."""
-    if file.removesuffix(".py") in sys.stdlib_module_names or file.split("/")[0] in (
+    if file.removesuffix(".py") in sys.stdlib_module_names or file.split("/", maxsplit=1)[0] in (
         "multiprocessing",
         "importlib",
         "json",

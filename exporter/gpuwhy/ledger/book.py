@@ -3,33 +3,125 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuwhy.signals.row import Second
+from gpuwhy.ledger.split import Split, split
+from gpuwhy.ledger.verdict import verdict
+from gpuwhy.signals.row import GpuRow, RunKey, RunSignals, Second
 
-DeviceKey = tuple[str, str | None, str | None, str, str]
-"""(uuid, run or None, rank as text or None, account, reason): device view."""
+Gpu = str
+"""uuid of a GPU or MIG instance."""
+Holder = tuple[Gpu, str | None, int | None]
+"""(uuid, run, rank); run is None for time that belongs to no run."""
+DeviceKey = tuple[Gpu, str | None, str, str]
+"""(uuid, run, account, reason): device view."""
+RunViewKey = tuple[Gpu, str, int | None, str, str]
+"""(uuid, run, rank, account, reason): run view."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One second as it was entered: the signals, and the run view of each run on each GPU."""
+
+    second: Second
+    shares: dict[tuple[Gpu | None, RunKey, int], Split]
 
 
 @dataclass(slots=True)
 class Book:
-    """Cumulative accounts and the last ``keep_s`` seconds of rows and entries.
+    """Cumulative accounts and the last ``keep_s`` seconds.
 
-    ``device[(uuid, run, rank, account, reason)]`` and ``run[...]`` are GPU-seconds since the
-    GPU or run was first seen; ``observed[uuid]`` and ``held[(uuid, run, rank)]`` are the totals
-    that they add up to.
+    ``device`` and ``run`` are GPU-seconds since the book was opened. Identities, held by tests:
+    over all keys of a GPU ``device`` adds up to ``observed[uuid]``; over all keys of a holder
+    ``run`` adds up to ``held[holder]``. Time that was not observed is in neither.
     """
 
     keep_s: int = 900
-    device: dict[Any, float] = field(default_factory=lambda: defaultdict(float))
-    run: dict[Any, float] = field(default_factory=lambda: defaultdict(float))
-    observed: dict[str, float] = field(default_factory=lambda: defaultdict(float))
-    held: dict[Any, float] = field(default_factory=lambda: defaultdict(float))
-    recent: deque[Any] = field(default_factory=deque)
+    device: dict[DeviceKey, float] = field(default_factory=lambda: defaultdict(float))
+    run: dict[RunViewKey, float] = field(default_factory=lambda: defaultdict(float))
+    observed: dict[Gpu, float] = field(default_factory=lambda: defaultdict(float))
+    held: dict[Holder, float] = field(default_factory=lambda: defaultdict(float))
+    recent: deque[Entry] = field(default_factory=deque)
 
     def enter(self, second: Second) -> None:
-        raise NotImplementedError
+        """Enter one second in all accounts of both views at once."""
+        shares: dict[tuple[Gpu | None, RunKey, int], Split] = {}
+        for row in second.rows:
+            parts = [(run, split(row, run)) for run in row.runs]
+            uuid = row.gpu.uuid if row.gpu else None
+            for run, part in parts:
+                shares[(uuid, (run.run, run.rank), run.pid)] = part
+                if uuid is not None:
+                    self._enter_run(uuid, run, part)
+            if uuid is not None:
+                self._enter_device(uuid, row, parts)
+        self.recent.append(Entry(second, shares))
+        while self.recent[-1].second.t - self.recent[0].second.t >= self.keep_s:
+            self.recent.popleft()
+
+    def _enter_run(self, uuid: Gpu, run: RunSignals, part: Split) -> None:
+        for (account, reason), share in part.shares.items():
+            self.run[(uuid, run.run, run.rank, account, reason)] += share
+        self.held[(uuid, run.run, run.rank)] += 1.0
+
+    def _enter_device(self, uuid: Gpu, row: GpuRow, parts: list[tuple[RunSignals, Split]]) -> None:
+        self.observed[uuid] += 1.0
+        for (run, account, reason), share in device_view(row, parts).items():
+            self.device[(uuid, run, account, reason)] += share
+
+    def entries(self, window_s: float | None = None) -> list[Entry]:
+        """The entries of the last ``window_s`` seconds (all that are kept if None)."""
+        if not self.recent or window_s is None:
+            return list(self.recent)
+        first = self.recent[-1].second.t - window_s
+        return [entry for entry in self.recent if entry.second.t > first]
 
     def verdicts(self, window_s: float | None = None) -> dict[str, Any]:
-        raise NotImplementedError
+        """The object of ``gpuwhy diagnose --json`` over the last ``window_s`` seconds."""
+        return verdict(self.entries(window_s))
+
+
+DeviceShares = dict[tuple[str | None, str, str], float]
+"""(run, account, reason) -> share of the second."""
+
+
+def device_view(row: GpuRow, parts: list[tuple[RunSignals, Split]]) -> DeviceShares:
+    """The device view of one second, adding up to 1.
+
+    Every tenant's work is its own here, so ``shared`` vanishes: what one run calls ``shared`` is
+    in another's ``compute`` (or, for processes of no run, in ``compute`` without a run). The idle
+    time of a GPU held by several runs is split equally between them.
+    """
+    if not parts:
+        return dict(_without_run(row))
+    out: DeviceShares = defaultdict(float)
+    for run, part in parts:
+        for (account, reason), share in part.busy.items():
+            if account != "shared":
+                out[(run.run, account, reason)] += share
+        for (account, reason), share in part.idle.items():
+            out[(run.run, account, reason)] += share / len(parts)
+    return _filled(out)
+
+
+def _filled(out: DeviceShares) -> DeviceShares:
+    """What the runs did not account for is the work of processes that belong to no run; where the
+    shares of several runs overlap (the driver rounds them), they are scaled to the second."""
+    total = sum(out.values())
+    if total > 1.0:
+        return {key: share / total for key, share in out.items()}
+    if total < 1.0:
+        out[(None, "compute", "")] = out.get((None, "compute", ""), 0.0) + 1.0 - total
+    return dict(out)
+
+
+def _without_run(row: GpuRow) -> Iterator[tuple[tuple[str | None, str, str], float]]:
+    busy = row.gpu.busy if row.gpu is not None else None
+    if busy is None:
+        yield (None, "unknown", "no-utilization"), 1.0
+        return
+    yield (None, "free", ""), 1.0 - busy
+    if busy > 0:
+        yield (None, "compute", ""), busy

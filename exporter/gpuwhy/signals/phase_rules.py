@@ -63,7 +63,8 @@ RULES: tuple[Rule, ...] = (
     _rule(
         "compile",
         r"torch/_inductor/runtime/triton_heuristics\.py$",
-        "_make_launchers precompile autotune_to_one_config benchmark_all_configs _precompile_config",
+        "_make_launchers precompile autotune_to_one_config benchmark_all_configs"
+        " _precompile_config",
     ),
     _rule("compile", r"torch/_functorch/", "aot_module_simplified aot_dispatch_autograd"),
     _rule("compile", r"torch/fx/(?:experimental|passes)/|torch/export/"),
@@ -93,7 +94,14 @@ RULES: tuple[Rule, ...] = (
     # logging
     _rule("logging", r"/(?:wandb|mlflow|comet_ml|neptune|clearml|aim)/"),
     _rule("logging", r"(?:tensorboard|tensorboardX)/"),
-    _rule("logging", r"/tqdm/|/rich/|/logging/__init__\.py$"),
+    # a progress bar's generator is also the parent of the loader's `next`: only its own work counts
+    _rule(
+        "logging",
+        r"/tqdm/|/rich/",
+        "refresh display update status_printer print_status fp_write format_meter set_postfix"
+        " set_description moveto render _render get_renderables",
+    ),
+    _rule("logging", r"/logging/__init__\.py$"),
     _rule("logging", r"megatron/training", "training_log"),
     _rule("logging", r"mmengine/hooks/logger_hook\.py$"),
     _rule("logging", r"detectron2/engine/train_loop\.py$", "_write_metrics write_metrics"),
@@ -238,7 +246,7 @@ RULES: tuple[Rule, ...] = (
     _rule("forward", r"tensorflow/python/eager/"),
     _rule("forward", r"keras/src/(?:backend|layers|ops|models)/"),
     _rule("forward", r"torch/_inductor/|torch/_functorch/|torch/_dynamo/"),
-    _rule("forward", r"/tmp/torchinductor_|/torchinductor_"),
+    _rule("forward", r"/torchinductor_"),
     _rule("forward", r"", "forward __call_impl _call_impl"),
     # others
     _rule("import", r"importlib/(?:_bootstrap|__init__)|<frozen importlib"),
@@ -261,7 +269,9 @@ CALL_PHASES = {
 
 CONTEXTS: tuple[Rule, ...] = (
     _rule("evaluation", r"", "evaluate evaluate_and_print_results eval_batch evaluation_loop"),
-    _rule("evaluation", r"", "validation_step perform_actual_validation validate val_step _eval_loop"),
+    _rule(
+        "evaluation", r"", "validation_step perform_actual_validation validate val_step _eval_loop"
+    ),
     _rule("evaluation", r"", "inference_on_dataset _do_eval _run_evaluators _evaluation_step"),
     _rule("evaluation", r"", "run_sanity_check _run_sanity_check validation_epoch eval_epoch"),
     _rule("evaluation", r"loops/evaluation_loop\.py$"),

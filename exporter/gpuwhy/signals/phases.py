@@ -21,7 +21,8 @@ _ML_FRAMEWORK = re.compile(
     r"/(?:torch|transformers|accelerate|lightning|pytorch_lightning|deepspeed|megatron|jax|jaxlib"
     r"|flax|optax|keras|tensorflow|mmengine|composer|streaming|torchtitan|numpy|scipy)/"
 )
-_DISPATCH_WEIGHT = ("forward", "backward", "optimizer")
+_ENTRIES = ("__getitem__", "__getitems__", "__next__", "__iter__", "__call__")
+"""How a worker enters the user's dataset."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,4 +135,19 @@ def _classify_worker(frames: tuple[tuple[str, str, int], ...]) -> WorkerPlace | 
     fetching = any("_utils/fetch.py" in file or "_utils/collate" in file for _, file, _ in below)
     if waits and not fetching:
         return WorkerPlace(False, False, None)
-    return WorkerPlace(True, ("put", "queues.py") in names, user_function(below))
+    return WorkerPlace(True, ("put", "queues.py") in names, _dataset_function(below))
+
+
+def _dataset_function(below: Sequence[tuple[str, str, int]]) -> Function | None:
+    """The deepest user frame; where that is a plain helper below a named method of the dataset
+    itself, the method, which is what people look for (names are qualified from Python 3.11)."""
+    owner = next(
+        (f[0].rpartition(".")[0] for f in reversed(below) if last_part(f[0]) in _ENTRIES), ""
+    )
+    for frame in below:
+        if is_library(frame[1]) or not owner:
+            continue
+        holder, _, method = frame[0].rpartition(".")
+        if holder == owner and not method.startswith("__"):
+            return frame
+    return user_function(below)

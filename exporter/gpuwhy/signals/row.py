@@ -23,6 +23,9 @@ class Wave:
     period_s: float | None
     strength: float
     depth_w: float | None = None  # peak to trough
+    cosine: float | None = None  # of the phase at ``centre``, fitted over a fixed 10 s of UTC
+    sine: float | None = None
+    centre: float | None = None  # UTC s
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class GpuSignals:
     dram: float | None = None
     pcie_tx: float | None = None
     pcie_rx: float | None = None
+    copy_traffic: float | None = None  # PCIe both ways, bytes/s, over some seconds
     nvlink_tx: float | None = None
     nvlink_rx: float | None = None
     power_w: float | None = None
@@ -82,6 +86,7 @@ class RunSignals:
     rank: int | None
     pid: int
     age_s: float | None = None  # since the rank's process started
+    starting: bool = False  # young, and no step has been seen yet
     own_sm: float | None = None  # SM share of this rank on this GPU, over its sum where known
     other_sm: float | None = None  # SM share of every other process on this GPU
     others: tuple[int, ...] = ()  # PIDs of other GPU processes holding this GPU
@@ -91,6 +96,9 @@ class RunSignals:
     functions: Mapping[str, tuple[Function, float]] = field(default_factory=dict)  # by phase
     worker_function: tuple[Function, float] | None = None  # hottest user function of workers
     calls: Mapping[str, float] = field(default_factory=dict)  # leaf calls (see CALLS) -> share
+    loop_lines: float = (
+        0.0  # share in lines of the training loop itself that call nothing in Python
+    )
     samples: int = 0  # stack samples behind the phases
     stuck_s: float | None = None  # how long the main thread's stack has not changed
     cpu: float | None = None  # cores used by the rank process
@@ -105,11 +113,15 @@ class RunSignals:
     allowed_cores: int | None = None  # smallest affinity or cpuset of rank and workers
     host_cores: int | None = None
     cgroup_seen: bool = False
-    step: int | None = None
+    step: int | None = None  # the step in progress at step_t
+    step_t: float | None = None
     epoch: int | None = None
     total_steps: int | None = None
     step_name: str | None = None
     steps_per_second: float | None = None
+    waiting: float | None = None  # share of the second resident in a collective, waiting
+    waiting_how: str | None = None  # "peers", "signature", "lockstep": how it was told
+    straggler: bool = False  # the other ranks in sight wait for this one
     ahead: bool | None = None  # RAS: has issued more collectives than the slowest rank
     behind: bool | None = None  # RAS: the one the others wait for
     peer_missing: bool | None = None  # RAS: a rank of the communicator does not answer

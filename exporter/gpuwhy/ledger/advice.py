@@ -1,0 +1,144 @@
+"""The next action that fits what tells one case of a cause from another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpuwhy.ledger.summary import Window
+
+
+def next_action(account: str, reason: str | None, window: Window) -> str:
+    """One thing to do next, in a sentence or two; change one thing at a time."""
+    return _BY_ACCOUNT[account](reason, window)
+
+
+def _data(reason: str | None, window: Window) -> str:
+    where = window.worker_function() or window.function("data_inline", "data_sampler")
+    name = where[0] if where else "the dataset"
+    if reason == "sampler":
+        return f"The sampler runs in the main process: make {name} cheaper or precompute its order."
+    if reason == "worker-start":
+        return "Workers are started anew for each epoch: set persistent_workers=True."
+    if reason == "inline" or window.queue("workers") is None:
+        if window.phase("data_inline"):
+            return (
+                f"The rank loads its own batches in {name}: give the DataLoader num_workers > 0, "
+                "and move the work out of the main process."
+            )
+        return f"Find what the loader waits for: gpuwhy profile; then make {name} cheaper."
+    return _loaders(name, window)
+
+
+def _loaders(name: str, window: Window) -> str:
+    workers = window.queue("workers") or 0.0
+    cpu = window.run("worker_cpu")
+    cores, host = window.run("allowed_cores"), window.run("host_cores")
+    if cores is not None and host is not None and cores < min(host, workers):
+        return (
+            f"Rank and workers may run on {cores:.0f} of {host:.0f} CPUs only: undo the CPU "
+            "affinity (taskset, KMP_AFFINITY, OMP_PROC_BIND, the launcher's binding)."
+        )
+    if cpu is not None and cpu < 0.4:
+        return (
+            f"Workers are at work in {name} but hardly use a CPU ({cpu:.2f} cores each): they wait "
+            "for storage or network. Bring the data nearer (local disk, cache, larger shards)."
+        )
+    room = (host or 0.0) - workers
+    more = f", or add workers ({workers:.0f} now)" if room >= workers else ""
+    return f"Make {name} cheaper: do it once ahead of time{more}."
+
+
+def _launch(reason: str | None, window: Window) -> str:
+    sm = window.gpu("sm_active")
+    small = sm is not None and sm < 0.1
+    first = "Kernels are tiny: " if small else "The host cannot launch fast enough: "
+    return (
+        first + "torch.compile or CUDA Graphs, a fused optimizer (fused=True), a larger batch. "
+        "gpuwhy nsys prints the command that shows which kernels."
+    )
+
+
+def _host(reason: str | None, window: Window) -> str:
+    where = window.function("user", "logging", "gc", "sync", "framework")
+    name = where[0] if where else "the host code between steps"
+    if reason == "synchronize":
+        return (
+            f"The host waits for the device each step at {name} (.item(), .cpu(), a synchronise, "
+            "a printed tensor): do it every N steps, so that the host can run ahead."
+        )
+    if reason == "logging":
+        return f"Log every N steps or in a thread of its own: {name} holds up the step."
+    if reason == "garbage-collection":
+        return "Collect at step boundaries that you choose (gc.freeze, gc.disable), not every step."
+    return f"Move {name} off the step's path: a thread, every N steps, or onto the GPU."
+
+
+def _comm(reason: str | None, window: Window) -> str:
+    if window.last.peers:
+        return (
+            "This rank waits for a slower one: look at the verdict of the rank named in the run's "
+            "summary, and mend that."
+        )
+    return (
+        "Ranks on other hosts are waited for: compare their verdicts; then check links and NICs "
+        "(NCCL_DEBUG=INFO shows the transport in use)."
+    )
+
+
+def _shared(reason: str | None, window: Window) -> str:
+    others = ", ".join(window.last.other_runs) or ", ".join(str(p) for p in window.last.others[:3])
+    return f"Another job works on this GPU ({others}): give each a GPU or MIG slice of its own."
+
+
+def _copy(reason: str | None, window: Window) -> str:
+    where = window.function("h2d_copy", "d2h_copy", "user")
+    name = f" at {where[0]}:{where[2]}" if where else ""
+    return (
+        f"Copies hold up the step{name}: pin the memory (pin_memory=True), copy with "
+        "non_blocking=True, keep on the GPU what need not leave it."
+    )
+
+
+def _throttle(reason: str | None, window: Window) -> str:
+    if reason == "at-default-limit":
+        return "Nothing to mend: the card works at its factory power limit."
+    if reason == "limit-below-default":
+        return (
+            "The power limit is set below the card's default: ask who lowered it (nvidia-smi -q)."
+        )
+    if reason == "thermal":
+        return "The card is too hot: check fans, airflow, dust and the neighbours' load."
+    return "The hardware slows the card down: check power supply, cables and the system event log."
+
+
+def _quota(reason: str | None, window: Window) -> str:
+    quota, cores = window.run("quota_cores"), window.run("allowed_cores")
+    if reason == "cpu-quota":
+        now = f" ({quota:g} cores now)" if quota else ""
+        return (
+            f"The container's CPU quota{now} holds the job up: raise it to a core for the rank and "
+            "one for each worker (cpu limit, cpu.max), or drop it."
+        )
+    return (
+        f"The job may run on {cores or 0:.0f} CPUs only while others are free: widen its cpuset or "
+        "affinity (taskset, Slurm --cpus-per-task, KMP_AFFINITY)."
+    )
+
+
+def _stalled(reason: str | None, window: Window) -> str:
+    if reason == "peer-missing":
+        return "A rank of this job is gone: restart the job from its last checkpoint."
+    return "The job stands still: look where with gpuwhy profile, then restart it."
+
+
+_BY_ACCOUNT: dict[str, Callable[[str | None, Window], str]] = {
+    "data": _data,
+    "launch": _launch,
+    "host": _host,
+    "comm": _comm,
+    "shared": _shared,
+    "copy": _copy,
+    "throttle": _throttle,
+    "quota": _quota,
+    "stalled": _stalled,
+}

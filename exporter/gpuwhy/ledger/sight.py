@@ -1,0 +1,79 @@
+"""What could not be seen, why, and what would mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuwhy.ledger.summary import Window
+
+Blind = dict[str, str]
+"""{"signal", "why", "remedy"}."""
+
+SEEN_ENOUGH = 0.5
+"""A source that served fewer of the window's seconds than this is reported as missing."""
+
+DEFAULTS: Mapping[str, tuple[str, str]] = {
+    "nvml": (
+        "no GPU is in sight of the observer",
+        "install the NVIDIA driver, or give the container the GPU (--gpus all); see gpuwhy doctor",
+    ),
+    "gpm": (
+        "no GPM counters: activity inside busy time is not known",
+        "GPM needs a Hopper or newer GPU without MIG; dcgm-exporter's PROF fields serve before it",
+    ),
+    "utilization_ring": (
+        "the driver's utilisation ring was not read",
+        "see gpuwhy doctor for what the driver supports",
+    ),
+    "power_ring": (
+        "the driver's power ring was not read: no period of the GPU's activity",
+        "see gpuwhy doctor for what the driver supports",
+    ),
+    "gpu_processes": (
+        "the driver's process list was not seen: other tenants of the GPU may be hidden",
+        "run the observer in the host's PID namespace (pid: host)",
+    ),
+    "sm_share": (
+        "the driver does not say how its processes share the GPU",
+        "needs a GPU and driver with per-process utilisation (not under MIG)",
+    ),
+    "stacks": (
+        "no Python stacks of this job were seen",
+        "give the observer SYS_PTRACE (or run it as the job's user); see gpuwhy doctor",
+    ),
+    "cgroup": (
+        "the job's cgroup files were not seen: a CPU quota cannot be excluded",
+        "mount /sys/fs/cgroup read-only and use the host's cgroup namespace (cgroup: host)",
+    ),
+}
+
+
+def cannot_see(window: Window, sources: Mapping[str, Mapping[str, object]]) -> list[Blind]:
+    """The signals missing for this run, each with the source's own words where it gave some."""
+    expected = ["nvml", "gpm", "power_ring", "gpu_processes", "stacks", "cgroup"]
+    if window.last_row.gpu is None:
+        expected = ["nvml", "stacks", "cgroup"]
+    if window.seen("gpm") < SEEN_ENOUGH and window.last_row.gpu is not None:
+        expected.insert(2, "utilization_ring")
+    if any(run.others for run in window.runs):
+        expected.append("sm_share")
+    return [_blind(name, sources.get(name)) for name in expected if window.seen(name) < SEEN_ENOUGH]
+
+
+def _blind(name: str, said: Mapping[str, object] | None) -> Blind:
+    why, remedy = DEFAULTS[name]
+    if said is not None and not said.get("up", True):
+        why, remedy = str(said.get("why") or why), str(said.get("remedy") or remedy)
+    return {"signal": name, "why": why, "remedy": remedy}
+
+
+UNKNOWN_SIGNALS = {
+    "no-stacks": "stacks",
+    "no-gpm": "gpm",
+    "no-sm-share": "sm_share",
+    "no-cgroup": "cgroup",
+    "no-processes": "processes",
+    "no-utilization": "nvml",
+    "no-process-list": "gpu_processes",
+}
+"""Reason of ``unknown`` -> the signal whose absence left it so."""

@@ -1,0 +1,281 @@
+"""Take one second of one run on one GPU apart into accounts: the run view.
+
+Pure: a row in, shares out, in the fixed order of ``accounts``. Idle time is split by cause, not in
+proportion to what the host did: CUDA is asynchronous, and while the host waits the GPU works off
+what was queued. So each cause may take idle time up to the time the host spent on it, the surest
+first; ``launch`` and ``compute`` need evidence of their own, and the rest is ``unknown``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpuwhy.ledger import thresholds as th
+from gpuwhy.signals.row import GpuRow, GpuSignals, RunSignals
+
+Shares = dict[tuple[str, str], float]
+"""(account, reason) -> share of the second. Reason is "" where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Run view of one second: busy and idle part, which add up to 1 together."""
+
+    busy: Shares = field(default_factory=dict)
+    idle: Shares = field(default_factory=dict)
+
+    @property
+    def shares(self) -> Shares:
+        """Both parts as one."""
+        keys = {**self.busy, **self.idle}
+        return {key: self.busy.get(key, 0.0) + self.idle.get(key, 0.0) for key in keys}
+
+
+DATA_PHASES = {
+    "data_wait": "waiting",
+    "data_inline": "inline",
+    "data_sampler": "sampler",
+    "data_worker_start": "worker-start",
+}
+COPY_PHASES = {"h2d_copy": "host-to-device", "d2h_copy": "device-to-host"}
+HOST_PHASES = {"user": "python", "logging": "logging", "gc": "garbage-collection"}
+DISPATCH_PHASES = ("forward", "backward", "optimizer")
+
+
+class _Rest:
+    """What is left to hand out of a part of the second."""
+
+    def __init__(self, amount: float, shares: Shares) -> None:
+        self.left = max(0.0, amount)
+        self.shares = shares
+
+    def take(self, account: str, reason: str, most: float) -> float:
+        amount = min(self.left, max(0.0, most))
+        if amount > 0:
+            key = (account, reason)
+            self.shares[key] = self.shares.get(key, 0.0) + amount
+            self.left -= amount
+        return amount
+
+    def take_all(self, account: str, reason: str) -> None:
+        self.take(account, reason, self.left)
+
+
+def split(row: GpuRow, run: RunSignals) -> Split:
+    """Accounts of one (GPU, run, rank) for one second; empty where no GPU is in sight."""
+    gpu = row.gpu
+    if gpu is None:
+        return Split()
+    if gpu.busy is None:
+        return Split(idle={("unknown", "no-utilization"): 1.0})
+    stalled = stall_reason(row, run)
+    if stalled is not None:
+        key = ("stalled", stalled)
+        return Split({key: gpu.busy}, {key: 1.0 - gpu.busy})
+    result = Split()
+    _busy(row, gpu, run, _Rest(gpu.busy, result.busy))
+    _idle(gpu, run, _Rest(1.0 - gpu.busy, result.idle))
+    return result
+
+
+# -- no progress ---------------------------------------------------------------------------------
+
+
+def works(gpu: GpuSignals) -> bool | None:
+    """Does the GPU do anything but spin? None where no counter and no power say so."""
+    if gpu.busy is not None and gpu.busy < 0.02:
+        return False
+    if gpu.dram is not None or gpu.tensor is not None:
+        moves = (gpu.dram or 0.0) >= th.NO_WORK_DRAM or (gpu.tensor or 0.0) >= th.NO_WORK_TENSOR
+        return moves or (gpu.sm_active or 0.0) >= th.NO_WORK_SM
+    if gpu.power_w is not None and gpu.power_limit_w:
+        return gpu.power_w >= th.SPIN_POWER * gpu.power_limit_w
+    return None
+
+
+def stall_reason(row: GpuRow, run: RunSignals) -> str | None:
+    """Why the run makes no progress, or None where it does (or cannot be told)."""
+    if row.gpu is None or works(row.gpu) is not False:
+        return None
+    if run.peer_missing:
+        return "peer-missing"
+    active = max(run.children_cpu or 0.0, 0.0) > th.IDLE_CPU
+    if run.stuck_s is not None and run.stuck_s >= th.STUCK_S and not active:
+        return "no-progress"
+    return None
+
+
+# -- busy time -----------------------------------------------------------------------------------
+
+
+def _busy(row: GpuRow, gpu: GpuSignals, run: RunSignals, rest: _Rest) -> None:
+    total = rest.left
+    rest.take("comm", "waiting", run.waiting or 0.0)
+    others = _others_share(row, run)
+    if others is None:
+        rest.take_all("unknown", "no-sm-share")
+    else:
+        rest.take("shared", "other-process", rest.left * others)
+    lost, reason = throttle(gpu)
+    rest.take("throttle", reason, rest.left * lost)
+    if _may_wait_unseen(row, run, total):
+        rest.take_all("unknown", "no-gpm")
+    rest.take_all("compute", "")
+
+
+def _others_share(row: GpuRow, run: RunSignals) -> float | None:
+    """Share of the busy time that other processes took; None where somebody else is on the GPU
+    and the driver does not say how much."""
+    others = bool(run.others or run.other_runs or row.foreign)
+    if run.own_sm is not None and run.other_sm is not None:
+        total = run.own_sm + run.other_sm
+        if total > 0:
+            own = run.own_sm / total
+            switching = min(run.own_sm, run.other_sm) >= th.SWITCHING_SHARE
+            return 1.0 - own * (1.0 - th.SWITCHING_COST if switching else 1.0)
+    return None if others and run.other_sm is None else 0.0
+
+
+def throttle(gpu: GpuSignals) -> tuple[float, str]:
+    """Share of working time lost to a lowered clock, and which limit is behind it."""
+    reason = throttle_reason(gpu)
+    if reason is None or gpu.sm_mhz is None or not gpu.attainable_sm_mhz:
+        return 0.0, ""
+    lost = 1.0 - gpu.sm_mhz / gpu.attainable_sm_mhz
+    return (lost, reason) if lost > th.THROTTLE_FLOOR else (0.0, "")
+
+
+def throttle_reason(gpu: GpuSignals) -> str | None:
+    """The limit behind a lowered clock, the gravest first; None where none is active."""
+    active = gpu.reasons or frozenset()
+    if active & {"hw_thermal_slowdown", "sw_thermal_slowdown"}:
+        return "thermal"
+    if active & {"hw_power_brake_slowdown", "hw_slowdown"}:
+        return "hardware"
+    if "sw_power_cap" in active:
+        limit, default = gpu.power_limit_w, gpu.power_default_w
+        lowered = limit is not None and default is not None and limit < default - 1.0
+        return "limit-below-default" if lowered else "at-default-limit"
+    return None
+
+
+def _may_wait_unseen(row: GpuRow, run: RunSignals, busy: float) -> bool:
+    """A rank of several looks busy while it waits. Where neither counters nor peers can tell, its
+    busy time may be anything, unless it draws the power of work."""
+    if max(run.world_size or 1, run.peers + 1) < 2 or run.waiting is not None or busy < 0.1:
+        return False
+    gpu = row.gpu
+    if gpu is None or gpu.sm_active is not None:
+        return False
+    drawn = gpu.power_w is not None and gpu.power_limit_w
+    return not (drawn and (gpu.power_w or 0.0) >= 0.7 * busy * (gpu.power_limit_w or 0.0))
+
+
+# -- idle time -----------------------------------------------------------------------------------
+
+
+def _idle(gpu: GpuSignals, run: RunSignals, rest: _Rest) -> None:
+    phases = run.phases
+    _pauses(run, rest)
+    denied = quota_reason(run)
+    if denied is not None:
+        rest.take_all("quota", denied)
+    if phases is None:
+        rest.take_all("unknown", "no-stacks")
+        return
+    hidden = _copies(gpu, run, phases, rest)
+    for phase, reason in DATA_PHASES.items():
+        rest.take("data", _late(run, reason), phases.get(phase, 0.0))
+    rest.take("comm", "waiting", phases.get("grad_sync", 0.0))
+    for phase, reason in HOST_PHASES.items():
+        rest.take("host", _late(run, reason), phases.get(phase, 0.0) - hidden.get(phase, 0.0))
+    _dispatch(run, phases, rest)
+    rest.take_all("unknown", _why_not_launch(run, phases))
+
+
+def _late(run: RunSignals, reason: str) -> str:
+    return "straggler" if run.straggler else reason
+
+
+def _pauses(run: RunSignals, rest: _Rest) -> None:
+    phases: Mapping[str, float] = run.phases or {}
+    rest.take("checkpoint", "", phases.get("checkpoint", 0.0))
+    rest.take("evaluation", "", run.contexts.get("evaluation", 0.0))
+    rest.take("startup", "compile", phases.get("compile", 0.0))
+    if run.starting:
+        rest.take_all("startup", "")
+    else:
+        rest.take("startup", "import", phases.get("import", 0.0))
+
+
+def quota_reason(run: RunSignals) -> str | None:
+    """The limit that kept the job from running, where one did."""
+    if run.throttled is not None and run.throttled >= th.QUOTA_THROTTLED:
+        return "cpu-quota"
+    cores, host = run.allowed_cores, run.host_cores
+    if cores is None or host is None or cores >= host:
+        return None
+    used = (run.cpu or 0.0) + (run.children_cpu or 0.0)
+    starved = used >= th.STARVED_USE * cores and cores <= host // 2
+    if starved and (run.run_delay is None or run.run_delay >= th.STARVED_DELAY):
+        return "affinity" if run.run_delay is not None or cores <= 2 else None
+    return None
+
+
+def _copies(
+    gpu: GpuSignals, run: RunSignals, phases: Mapping[str, float], rest: _Rest
+) -> dict[str, float]:
+    """Copies that stand in the stacks, and those behind a C call of the user's own line where the
+    link's traffic shows them. Returns the host time that was explained away, by phase."""
+    for phase, reason in COPY_PHASES.items():
+        rest.take("copy", reason, phases.get(phase, 0.0))
+    hidden: dict[str, float] = {}
+    traffic = gpu.copy_traffic
+    unexplained = phases.get("user", 0.0) - run.calls.get("sleep", 0.0)
+    if traffic is None:
+        # A line of the training loop itself may be a copy: without the link's traffic it cannot
+        # be told from the job's own Python.
+        hidden["user"] = rest.take("unknown", "no-gpm", run.loop_lines)
+        return hidden
+    if unexplained <= 0:
+        return hidden
+    copying = traffic / th.COPY_PAGEABLE
+    if copying >= th.COPY_EXPLAINS * unexplained:
+        inbound = (gpu.pcie_rx or 0.0) >= 0.5 * (gpu.pcie_tx or 0.0)
+        outbound = (gpu.pcie_tx or 0.0) >= 0.5 * (gpu.pcie_rx or 0.0)
+        reason = (
+            "both-ways"
+            if inbound and outbound
+            else "host-to-device"
+            if inbound
+            else ("device-to-host")
+        )
+        hidden["user"] = rest.take("copy", reason, unexplained)
+    return hidden
+
+
+def _dispatch(run: RunSignals, phases: Mapping[str, float], rest: _Rest) -> None:
+    """A host that waits for the device each step could run ahead if it did not: that much is the
+    synchronisation's. What remains while it dispatches at full speed is launch overhead."""
+    sync = phases.get("sync", 0.0) + phases.get("framework", 0.0)
+    if sync >= th.SYNC_WAIT:
+        rest.take("host", _late(run, "synchronize"), sync)
+    if dispatches_flat_out(run):
+        rest.take("launch", "", sum(phases.get(p, 0.0) for p in DISPATCH_PHASES))
+
+
+def dispatches_flat_out(run: RunSignals) -> bool:
+    """Outside its waits the rank's process uses a whole core: nothing withholds it."""
+    phases: Mapping[str, float] = run.phases or {}
+    waits = phases.get("data_wait", 0.0) + run.calls.get("sleep", 0.0)
+    return (run.cpu or 0.0) >= th.DISPATCH_CPU * max(0.2, 1.0 - waits)
+
+
+def _why_not_launch(run: RunSignals, phases: Mapping[str, float]) -> str:
+    dispatch = sum(phases.get(p, 0.0) for p in DISPATCH_PHASES)
+    if dispatch < 0.1:
+        return "no-evidence"
+    if run.cpu is None:
+        return "no-processes"
+    return "no-evidence" if run.throttled is not None else "no-cgroup"

@@ -1,0 +1,67 @@
+"""Every threshold of the ledger and the verdict, in one place, each with its reason."""
+
+from __future__ import annotations
+
+# -- the verdict ---------------------------------------------------------------------------------
+
+CAUSE_RATIO = 0.115
+"""A cause is named from this share of the window. It must be named from 15 % and never below 8 %;
+between, either answer is right, so the threshold stands in the middle."""
+
+UNKNOWN_RATIO = 0.115
+"""``unknown`` is the answer where it is the largest loss and would be a cause by its size."""
+
+MIN_OBSERVED = 0.5
+"""Share of the window that must have been observed for a verdict."""
+
+# -- busy time -----------------------------------------------------------------------------------
+
+THROTTLE_FLOOR = 0.01
+"""Clocks move in steps of 15 MHz (0.8 % of 1980): less is no loss."""
+
+SWITCHING_COST = 0.06
+SWITCHING_SHARE = 0.10
+"""Two processes that both work take turns, and the turns cost: on an H200 two equal jobs together
+did 92 % of what one does alone. Lost to sharing, from this share of each on."""
+
+NO_WORK_DRAM = 0.02
+NO_WORK_TENSOR = 0.005
+NO_WORK_SM = 0.35
+"""A GPU that is resident but moves no data and issues no tensor work is spinning (an NCCL kernel
+reads SM 18 %, DRAM and tensor 0)."""
+
+SPIN_POWER = 0.35
+"""Without activity counters: power below this share of the limit at full utilisation is no work
+(a spinning H200 draws 123 of 700 W, a healthy step 690)."""
+
+# -- idle time -----------------------------------------------------------------------------------
+
+QUOTA_THROTTLED = 0.25
+"""Share of CFS periods throttled from which the job's CPU quota explains its idle GPU."""
+
+STARVED_DELAY = 0.25
+"""Share of time that the main thread was runnable but had no CPU."""
+
+STARVED_USE = 0.85
+"""... or rank and workers together use this much of the few cores they may run on."""
+
+COPY_PAGEABLE = 3e9
+"""Bytes/s of a pageable copy, about: traffic over this is the time spent copying (H200: 1.9 GB/s
+each way in a job that does little else)."""
+
+COPY_EXPLAINS = 0.4
+"""Share of the host's time in unexplained C calls that the copies must fill to be called copies."""
+
+DISPATCH_CPU = 0.80
+"""Cores that the rank must use to be dispatching as fast as it can."""
+
+SYNC_WAIT = 0.03
+"""Host waits for the device at all: then it is not the dispatch alone that is too slow."""
+
+# -- no progress ---------------------------------------------------------------------------------
+
+STUCK_S = 30.0
+"""Main thread in the very same stack for this long, while neither GPU nor workers do anything."""
+
+IDLE_CPU = 0.05
+"""Cores: below it a process does nothing."""

@@ -1,0 +1,259 @@
+"""The verdict over a window: causes, largest first, with evidence and a next action."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from gpuwhy.ledger import thresholds as th
+from gpuwhy.ledger.accounts import ACCOUNTS, CAUSES
+from gpuwhy.ledger.advice import next_action
+from gpuwhy.ledger.evidence import evidence_for, function_for
+from gpuwhy.ledger.sight import UNKNOWN_SIGNALS, cannot_see
+from gpuwhy.ledger.summary import Window
+from gpuwhy.signals.row import Function, GpuRow, GpuSignals
+
+if TYPE_CHECKING:
+    from gpuwhy.ledger.book import Entry
+
+INFORMATION = ("throttle", "at-default-limit")
+"""Named, but no fault: a card that works hard at its factory power limit is well used."""
+
+Verdict = dict[str, Any]
+
+
+def verdict(entries: Sequence[Entry]) -> Verdict:
+    """The object of ``gpuwhy diagnose --json`` (schema 1) over these entries."""
+    if not entries:
+        return {"schema": 1, "window": {"start": None, "end": None}, "gpus": [], "runs": []}
+    gpus = [_held(key, window, entries) for key, window in _windows(entries).items()]
+    gpus += _free(entries)
+    gpus.sort(key=lambda g: (g["gpu"] is None, g["gpu"] or 0, str(g["run"]), g["rank"] or 0))
+    return {
+        "schema": 1,
+        "window": {"start": utc(entries[0].second.t), "end": utc(entries[-1].second.t + 1)},
+        "gpus": gpus,
+        "runs": _runs(gpus, entries),
+    }
+
+
+def utc(t: float) -> str:
+    return datetime.fromtimestamp(t, timezone.utc).isoformat().replace("+00:00", "Z")
+
+
+def _windows(entries: Sequence[Entry]) -> dict[Any, Window]:
+    out: dict[Any, Window] = {}
+    for entry in entries:
+        for row in entry.second.rows:
+            uuid = row.gpu.uuid if row.gpu else None
+            for run in row.runs:
+                key = (uuid, run.run, run.rank, run.pid)
+                window = out.setdefault(key, Window([], [], []))
+                window.rows.append(row)
+                window.runs.append(run)
+                window.shares.append(entry.shares[(uuid, (run.run, run.rank), run.pid)].shares)
+    # A run that was seen for only a sliver of the window has no verdict of its own.
+    enough = [k for k, w in out.items() if w.seconds >= min(3, 0.2 * len(entries))]
+    return {key: out[key] for key in enough}
+
+
+def _identity(gpu: GpuSignals | None) -> dict[str, Any]:
+    if gpu is None:
+        return {"gpu": None, "uuid": None, "mig": None}
+    return {"gpu": gpu.gpu, "uuid": gpu.uuid, "mig": gpu.mig}
+
+
+def _held(key: Any, window: Window, entries: Sequence[Entry]) -> Verdict:
+    _, run, rank, pid = key
+    accounts = {a: v for a, v in window.accounts().items() if v > 0}
+    blind = cannot_see(window, _sources(entries))
+    losses = accounts if accounts else _losses_from_phases(window)
+    causes = [_cause(account, losses, window) for account in _named(losses)]
+    return {
+        **_identity(window.last_row.gpu),
+        "run": run,
+        "rank": rank,
+        "pid": pid,
+        "cause": answer(losses, blind, window),
+        "causes": causes,
+        "accounts": {a: round(accounts[a], 4) for a in ACCOUNTS if a in accounts},
+        "cannot_see": _with_deciding(blind, window, losses),
+    }
+
+
+def _sources(entries: Sequence[Entry]) -> Any:
+    return entries[-1].second.sources
+
+
+def _named(losses: dict[str, float]) -> list[str]:
+    named = [c for c in CAUSES if losses.get(c, 0.0) >= th.CAUSE_RATIO]
+    return sorted(named, key=lambda c: -losses[c])
+
+
+def answer(losses: dict[str, float], blind: list[dict[str, str]], window: Window) -> str:
+    """The one word: the first cause, ``none``, or ``unknown`` where what is not known is larger."""
+    named = _named(losses)
+    largest = losses.get(named[0], 0.0) if named else 0.0
+    if losses.get("unknown", 0.0) >= max(th.UNKNOWN_RATIO, largest):
+        return "unknown"
+    if named:
+        return named[0]
+    if window.last_row.gpu is None and any(b["signal"] == "stacks" for b in blind):
+        return "unknown"
+    return "none"
+
+
+def _losses_from_phases(window: Window) -> dict[str, float]:
+    """Without a GPU in sight: what the host's phases alone say. Its own code may be the work, so
+    ``host`` is claimed only of a loop that also trains."""
+    if window.phase() is None:
+        return {}
+    denied = window.run("throttled") or 0.0
+    losses = {"data": window.phase("data_wait", "data_inline", "data_sampler") or 0.0}
+    if denied >= th.QUOTA_THROTTLED:
+        return {"quota": min(1.0, denied)}
+    losses["comm"] = window.phase("grad_sync") or 0.0
+    if (window.phase("backward", "optimizer") or 0.0) >= 0.1:
+        losses["host"] = window.phase("logging", "gc") or 0.0
+    return losses
+
+
+def _cause(account: str, losses: dict[str, float], window: Window) -> Verdict:
+    reason = _reason(account, window)
+    function = function_for(account, window)
+    found: Verdict = {
+        "cause": account,
+        "reason": reason,
+        "lost_ratio": round(losses[account], 4),
+        "confidence": confidence(account, losses, window),
+        "evidence": evidence_for(account, reason, window),
+        "function": _function(function),
+        "next_action": next_action(account, reason, window),
+    }
+    if (account, reason) == INFORMATION:
+        found["information"] = True
+    return found
+
+
+def _reason(account: str, window: Window) -> str | None:
+    reasons = {r: v for (a, r), v in window.reasons().items() if a == account}
+    if not reasons:
+        return None
+    return max(reasons, key=lambda r: reasons[r]) or None
+
+
+def _function(function: Function | None) -> Verdict | None:
+    if function is None:
+        return None
+    name, file, line = function
+    return {"name": name, "file": file, "line": line}
+
+
+def confidence(account: str, losses: dict[str, float], window: Window) -> float:
+    """From 0 to 1: how far the loss stands above the threshold, less what is not known, less for
+    few seconds. An order, not a probability."""
+    size = min(1.0, losses[account] / (2 * th.CAUSE_RATIO))
+    known = 1.0 - losses.get("unknown", 0.0)
+    length = min(1.0, window.seconds / 10.0)
+    return round(max(0.05, min(0.99, (0.4 + 0.6 * size) * known * (0.7 + 0.3 * length))), 2)
+
+
+def _with_deciding(
+    blind: list[dict[str, str]], window: Window, losses: dict[str, float]
+) -> list[dict[str, str]]:
+    """Where ``unknown`` weighs, the signal whose absence left it so must be in the list."""
+    reasons = {r: v for (a, r), v in window.reasons().items() if a == "unknown"}
+    if losses.get("unknown", 0.0) < th.UNKNOWN_RATIO or not reasons:
+        return blind
+    reason = max(reasons, key=lambda r: reasons[r])
+    signal = UNKNOWN_SIGNALS.get(reason, "evidence")
+    if any(b["signal"] == signal for b in blind):
+        return blind
+    why = (
+        "what was seen fits no cause: the GPU idles and the host neither waits nor dispatches"
+        if signal == "evidence"
+        else f"{signal} was not seen, and it decides here"
+    )
+    remedy = (
+        "watch longer, or take a profile: gpuwhy profile"
+        if signal == "evidence"
+        else ("see gpuwhy doctor")
+    )
+    return [*blind, {"signal": signal, "why": why, "remedy": remedy}]
+
+
+# -- GPUs without a run, and runs as a whole -----------------------------------------------------
+
+
+def _free(entries: Sequence[Entry]) -> list[Verdict]:
+    rows: dict[str, list[GpuRow]] = {}
+    for entry in entries:
+        for row in entry.second.rows:
+            if row.gpu is not None and not row.runs:
+                rows.setdefault(row.gpu.uuid, []).append(row)
+    out = []
+    for free in rows.values():
+        if len(free) * 2 <= len(entries) or free[-1].gpu is None:
+            continue
+        busy = [r.gpu.busy for r in free if r.gpu is not None and r.gpu.busy is not None]
+        used = sum(busy) / len(busy) if busy else None
+        accounts = {"unknown": 1.0} if used is None else {"free": 1 - used, "compute": used}
+        out.append(
+            {
+                **_identity(free[-1].gpu),
+                "run": None,
+                "rank": None,
+                "cause": "none",
+                "causes": [],
+                "accounts": {a: round(v, 4) for a, v in accounts.items() if v > 0},
+                "cannot_see": [],
+            }
+        )
+    return out
+
+
+def _runs(gpus: Sequence[Verdict], entries: Sequence[Entry]) -> list[Verdict]:
+    late = {run.pid for e in entries for row in e.second.rows for run in row.runs if run.straggler}
+    out = []
+    for name in dict.fromkeys(g["run"] for g in gpus if g["run"] is not None):
+        members = [g for g in gpus if g["run"] == name]
+        decisive = _decisive(members, late)
+        out.append(
+            {
+                "run": name,
+                "ranks": sorted({m["rank"] for m in members if m["rank"] is not None}),
+                "cause": decisive["cause"],
+                "summary": _summary(members, decisive, late),
+            }
+        )
+    return out
+
+
+def _decisive(members: Sequence[Verdict], late: set[int]) -> Verdict:
+    """The rank the others wait for, where it has a cause; else the one that lost the most."""
+    guilty = [m for m in members if m.get("pid") in late and m["causes"]]
+    return max(guilty or members, key=_weight)
+
+
+def _weight(member: Verdict) -> float:
+    largest = member["causes"][0]["lost_ratio"] if member["causes"] else 0.0
+    return float(max(largest, member["accounts"].get("unknown", 0.0)))
+
+
+def _summary(members: Sequence[Verdict], decisive: Verdict, late: set[int]) -> str:
+    cause = decisive["cause"]
+    if cause == "none":
+        return "healthy: no cause takes a noticeable share of GPU time"
+    if cause == "unknown":
+        missing = ", ".join(b["signal"] for b in decisive["cannot_see"]) or "evidence"
+        return f"cannot tell: {missing} missing"
+    first = decisive["causes"][0]
+    text = f"{first['lost_ratio']:.0%} of GPU time lost to {cause}"
+    if decisive["rank"] is not None and len(members) > 1:
+        text += f" on rank {decisive['rank']}"
+        if decisive.get("pid") in late:
+            text += ", which the other ranks wait for"
+    if first["function"]:
+        text += f", at {first['function']['name']}"
+    return text

@@ -1,0 +1,246 @@
+"""What the host did for one rank in one second: phases, functions, workers, from stacks."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gpuwhy.observe.observation import Observation
+from gpuwhy.signals.phases import Place, WorkerPlace, classify, classify_worker
+from gpuwhy.signals.row import Function, InputQueue
+from gpuwhy.signals.tracks import Samples
+
+HOLD_S = 3.0
+"""Where no stack was taken, the nearest ones hold for this long."""
+WORKER_HOLD_S = 10.0
+"""Workers are looked at in turn, at most once a second each."""
+SMOOTH_S = 2
+"""Steps shorter than a second: phases are averaged over this many seconds to either side, since
+ten samples a second are few."""
+LONG_STRETCH_S = 0.5
+"""Where a phase lasts longer than this on average, a second is its own best description."""
+PREFETCH = 2
+"""DataLoader's default prefetch_factor: batches in flight for each worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostPhases:
+    """Shares of the second by phase (they add up to 1), and what goes with them."""
+
+    shares: Mapping[str, float]
+    contexts: Mapping[str, float]
+    functions: Mapping[str, tuple[Function, float]]
+    calls: Mapping[str, float]
+    loop_lines: float
+    samples: int
+
+
+@dataclass(slots=True)
+class _Tally:
+    total: float = 0.0
+    samples: int = 0
+    phases: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    contexts: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    functions: dict[tuple[str, Function], float] = field(default_factory=lambda: defaultdict(float))
+    calls: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def add(self, place: Place, weight: float) -> None:
+        self.total += weight
+        self.samples += 1
+        self.phases[place.phase] += weight
+        if place.context:
+            self.contexts[place.context] += weight
+        if place.function:
+            self.functions[(place.phase, place.function)] += weight
+        if place.call:
+            self.calls[place.call] += weight
+
+
+def host_phases(stacks: Samples, second: int) -> HostPhases | None:
+    """Phases of the main thread in [second, second + 1); None where no stack is near enough."""
+    span = _span(stacks, second)
+    if span is None:
+        return None
+    tally = _Tally()
+    others: dict[str, float] = defaultdict(float)
+    for stack, weight in span:
+        if stack.get("main"):
+            tally.add(classify(stack["frames"]), weight)
+        elif stack["frames"]:
+            others[classify(stack["frames"]).phase] += weight
+    if tally.total <= 0:
+        return None
+    shares = {phase: weight / tally.total for phase, weight in tally.phases.items()}
+    # A collective may be waited for in an autograd thread while the main thread sits in backward.
+    moved = min(others["grad_sync"] / tally.total, shares.get("backward", 0.0))
+    if moved > 0:
+        shares["backward"] -= moved
+        shares["grad_sync"] = shares.get("grad_sync", 0.0) + moved
+    return HostPhases(
+        shares,
+        {name: weight / tally.total for name, weight in tally.contexts.items()},
+        _hottest(tally),
+        {name: weight / tally.total for name, weight in tally.calls.items()},
+        _loop_lines(tally),
+        tally.samples,
+    )
+
+
+def _loop_lines(tally: _Tally) -> float:
+    """Share of the time in plain lines of a function that also dispatches steps: such a line may
+    be a C call of any kind, a copy among them."""
+    loops = {f[:2] for phase, f in tally.functions if phase in ("forward", "backward", "optimizer")}
+    inside = sum(w for (p, f), w in tally.functions.items() if p == "user" and f[:2] in loops)
+    return inside / tally.total
+
+
+def _hottest(tally: _Tally) -> dict[str, tuple[Function, float]]:
+    """By phase, the function with the most time; lines of one function count together and the
+    line with the most time stands for it."""
+    by_function: dict[tuple[str, str, str], float] = {}
+    best_line: dict[tuple[str, str, str], tuple[float, int]] = {}
+    for (phase, (name, file, line)), weight in tally.functions.items():
+        key = (phase, name, file)
+        by_function[key] = by_function.get(key, 0.0) + weight
+        best_line[key] = max(best_line.get(key, (0.0, line)), (float(weight), line))
+    out: dict[str, tuple[Function, float]] = {}
+    for (phase, name, file), weight in by_function.items():
+        share = weight / tally.total
+        if phase not in out or share > out[phase][1]:
+            out[phase] = ((name, file, best_line[(phase, name, file)][1]), share)
+    return out
+
+
+Weighted = list[tuple[Observation, float]]
+
+
+def _span(stacks: Samples, second: int) -> Weighted | None:
+    """The stacks that describe the second, each with its seconds of weight."""
+    wide = stacks.between(second - SMOOTH_S - 1.0, second + 1.0 + SMOOTH_S)
+    inside = _overlaps(wide, second, second + 1.0)
+    seen = sum(weight for stack, weight in inside if stack.get("main"))
+    if seen >= 0.5 and _mean_stretch(wide) >= LONG_STRETCH_S:
+        return inside
+    around = _overlaps(wide, second - SMOOTH_S, second + 1.0 + SMOOTH_S)
+    if any(stack.get("main") for stack, _ in around):
+        return around
+    return _nearest(stacks, second)
+
+
+def _overlaps(stacks: Iterable[Observation], start: float, end: float) -> Weighted:
+    out = []
+    for stack in stacks:
+        t = float(stack["t"])
+        weight = min(t + max(float(stack["dt"]), 1e-3), end) - max(t, start)
+        if weight > 0:
+            out.append((stack, weight))
+    return out
+
+
+def _nearest(stacks: Samples, second: int) -> Weighted | None:
+    before = stacks.last(second + 1.0, HOLD_S + 1.0)
+    after = stacks.between(second + 1.0, second + 1.0 + HOLD_S)
+    centre = second + 0.5
+    times = [float(s["t"]) for s in ([before] if before else []) + after]
+    if not times:
+        return None
+    nearest = min(times, key=lambda t: abs(t - centre))
+    near = stacks.between(nearest - 0.5, nearest + 0.5 + 1e-6)
+    return [(s, float(s["dt"])) for s in near]
+
+
+def _mean_stretch(stacks: Sequence[Observation]) -> float:
+    """Mean length of an unbroken stretch of one phase, in seconds."""
+    total, stretches, last = 0.0, 0, None
+    for stack in stacks:
+        if not stack.get("main"):
+            continue
+        phase = classify(stack["frames"]).phase
+        total += float(stack["dt"])
+        stretches += phase != last
+        last = phase
+    return total / stretches if stretches else 0.0
+
+
+def stuck_for(stacks: Samples, now: float) -> float | None:
+    """Seconds for which every sample of the main thread has shown the same stack, up to now."""
+    since: float | None = None
+    frames: object = None
+    for stack in reversed(list(stacks)):
+        if not stack.get("main") or float(stack["t"]) > now:
+            continue
+        if frames is None:
+            frames = stack["frames"]
+        elif stack["frames"] != frames:
+            break
+        since = float(stack["t"])
+    return None if since is None else max(0.0, now - since)
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """DataLoader workers of a rank as their stacks show them."""
+
+    queue: InputQueue
+    function: tuple[Function, float] | None
+
+
+def workers(
+    stacks: Mapping[int, Samples], pids: Sequence[int], second: int, data_wait: float | None
+) -> Workers | None:
+    """State of the workers around a second; None where no worker's stack is near enough."""
+    busy = idle = 0.0
+    functions: dict[Function, float] = defaultdict(float)
+    seen = 0
+    for pid in pids:
+        places = _worker_places(stacks.get(pid), second)
+        total = sum(weight for _, weight in places)
+        if total <= 0:
+            continue
+        seen += 1
+        at_work = sum(weight for place, weight in places if place.busy)
+        busy += at_work / total
+        idle += 1 - at_work / total
+        for place, weight in places:
+            if place.function and place.busy:
+                functions[place.function] += weight / total
+    if not seen:
+        return None
+    scale = len(pids) / seen
+    queue = _queue(len(pids), busy * scale, idle * scale, data_wait)
+    return Workers(queue, _hottest_worker(functions, seen))
+
+
+def _queue(count: int, busy: float, idle: float, data_wait: float | None) -> InputQueue:
+    """An estimate: all batches of a waiting worker are ready; of those of a busy one, one is being
+    made and each further one is ready half the time; while the rank waits none is that it could
+    take."""
+    ready = PREFETCH * idle + 0.5 * (PREFETCH - 1) * busy
+    if data_wait is not None:
+        ready *= 1 - min(1.0, data_wait)
+    return InputQueue(count, busy, idle, ready, PREFETCH * count)
+
+
+def _worker_places(stacks: Samples | None, second: int) -> list[tuple[WorkerPlace, float]]:
+    if stacks is None:
+        return []
+    near = [s for s in stacks.between(second - 1.0, second + 2.0) if s.get("main")]
+    if not near:
+        last = stacks.around(second, WORKER_HOLD_S)
+        near = [last] if last is not None and last.get("main") else []
+    placed = [(classify_worker(s["frames"]), max(float(s["dt"]), 1e-3)) for s in near]
+    return [(place, weight) for place, weight in placed if place is not None]
+
+
+def _hottest_worker(
+    functions: dict[Function, float], workers_seen: int
+) -> tuple[Function, float] | None:
+    if not functions:
+        return None
+    names: dict[tuple[str, str], float] = defaultdict(float)
+    for (name, file, _), weight in functions.items():
+        names[(name, file)] += weight
+    (name, file), weight = max(names.items(), key=lambda item: item[1])
+    line = max((w, ln) for (n, f, ln), w in functions.items() if (n, f) == (name, file))[1]
+    return (name, file, line), float(weight) / workers_seen

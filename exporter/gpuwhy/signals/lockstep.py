@@ -1,0 +1,103 @@
+"""Ranks in step: who waits in a collective, and for whom.
+
+NCCL leaves no Python frame and a waiting rank looks busy: its kernel spins. What tells it is that
+ranks of a run in lockstep do the same work each step, so a rank that is resident longer for the
+same work is waiting for the rest of that time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WORK_FIELDS = ("tensor", "dram", "sm")
+"""Activity that waiting does not have, the cleanest first: a spinning kernel keeps SMs active
+(18 % on an H200) but moves no data and issues no tensor work."""
+WORK_FLOOR = 0.01
+DENSITY_GAP = 0.8
+"""Work for each busy second below this share of the peer's: the rest is waiting."""
+BUSY_GAP = 0.10
+SAME_POWER = 1.15
+SPIN_SM = 0.18  # SM active of a pure NCCL spin (H200, 2 ranks)
+WORK_SM = 0.85  # SM active of ordinary training kernels
+SPIN_DENSITY = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class RankActivity:
+    """Means of one rank's GPU over the same stretch of time."""
+
+    key: object
+    busy: float | None
+    sm: float | None = None
+    tensor: float | None = None
+    dram: float | None = None
+    power_w: float | None = None
+    alone: bool = True  # no other run on the GPU: its activity is this rank's
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Share of time resident in a collective, waiting; how it was told; who is waited for."""
+
+    share: float
+    how: str
+    straggler: object | None
+
+
+def waiting(ranks: Sequence[RankActivity]) -> dict[object, Waiting]:
+    """For each rank of one run on this host that can be judged, how much of its busy time is
+    waiting. A rank that is missing in the answer could not be judged."""
+    known = [r for r in ranks if r.busy is not None and r.alone]
+    if len(known) < 2:
+        return {}
+    reference = min(known, key=lambda r: r.busy or 0.0)
+    field = _work_field(known)
+    out: dict[object, Waiting] = {}
+    for rank in known:
+        share = _by_work(rank, reference, field) if field else _by_power(rank, reference)
+        if share is not None:
+            how = "peers" if field else "lockstep"
+            out[rank.key] = Waiting(share, how, reference.key if share > 0 else None)
+    return out
+
+
+def signature(rank: RankActivity) -> Waiting | None:
+    """Without a peer in sight: the mixture of spin and work that gives this SM activity."""
+    if rank.busy is None or rank.sm is None or rank.busy < 0.5 or not rank.alone:
+        return None
+    if rank.sm / rank.busy >= SPIN_DENSITY or max(rank.tensor or 0.0, rank.dram or 0.0) > 0.15:
+        return Waiting(0.0, "signature", None)
+    spin = (WORK_SM * rank.busy - rank.sm) / (WORK_SM - SPIN_SM)
+    return Waiting(min(rank.busy, max(0.0, spin)), "signature", None)
+
+
+def _work_field(ranks: Sequence[RankActivity]) -> str | None:
+    for name in WORK_FIELDS:
+        values = [getattr(r, name) for r in ranks]
+        if all(v is not None and v >= WORK_FLOOR for v in values):
+            return name
+    return None
+
+
+def _by_work(rank: RankActivity, reference: RankActivity, field: str) -> float | None:
+    busy, least = rank.busy or 0.0, reference.busy or 0.0
+    if rank is reference or busy <= 0 or least <= 0:
+        return 0.0
+    work, reference_work = float(getattr(rank, field)), float(getattr(reference, field))
+    density, peer = work / busy, reference_work / least
+    if density >= DENSITY_GAP * peer:
+        return 0.0
+    useful = least * work / reference_work
+    return max(0.0, busy - useful)
+
+
+def _by_power(rank: RankActivity, reference: RankActivity) -> float | None:
+    """Without activity counters: a rank that is busy much longer at the same power did the same
+    work. Much more power is more work, which cannot be judged this way."""
+    busy, least = rank.busy or 0.0, reference.busy or 0.0
+    if rank is reference or busy - least < BUSY_GAP:
+        return 0.0
+    if rank.power_w is None or reference.power_w is None:
+        return None
+    return busy - least if rank.power_w <= SAME_POWER * reference.power_w + 15.0 else None
