@@ -22,7 +22,5 @@ fresh() { # fresh COMMAND FILE...: the command leaves no difference in the files
 }
 
 fresh "sh scripts/lock.sh" requirements.lock requirements-dev.lock
-if [ -f docs/metrics.md ]; then
-    fresh "sh scripts/metrics_page.sh" docs/metrics.md
-fi
+.venv/bin/python -m gpuwhy.expose.catalogue --check docs/metrics.md
 sh scripts/test.sh ${full:+-m "full or not full"}

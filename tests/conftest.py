@@ -1,0 +1,15 @@
+"""What all tests share: an environment without settings of the developer's own."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """GPUWHY_... and colour settings of the shell that runs the tests decide nothing."""
+    for name in list(os.environ):
+        if name.startswith("GPUWHY_") or name in ("NO_COLOR", "COLUMNS"):
+            monkeypatch.delenv(name)
