@@ -45,8 +45,12 @@ def memberships(text: str) -> dict[str, str]:
 
 
 def path_of(members: dict[str, str]) -> str | None:
-    """The path by which a group is known: that of the CPU controller."""
-    return members.get("cpu", members.get(""))
+    """The path by which a group is known: in version 1 that of the first controller that has put
+    the process into a group at all."""
+    if "cpu" not in members:
+        return members.get("")
+    paths = [members.get(name, "/") for name in ("cpu", "memory", "cpuset", "cpuacct", "pids")]
+    return next((path for path in paths if path != "/"), "/")
 
 
 def find(pid: int, members: dict[str, str], proc: Path, mount: Path) -> Group | None:
@@ -56,17 +60,17 @@ def find(pid: int, members: dict[str, str], proc: Path, mount: Path) -> Group | 
     job's group: then that of the process itself, through ``/proc/PID/root``, does. A candidate is
     right if it lists the process.
     """
-    path = path_of(members)
-    if path is None:
-        return None
     for root in (mount, proc / str(pid) / "root/sys/fs/cgroup"):
-        group = _find_v1(pid, members, root) if "cpu" in members else _find_v2(pid, path, root)
+        group = _find_v1(pid, members, root) if "cpu" in members else _find_v2(pid, members, root)
         if group is not None:
             return group
     return None
 
 
-def _find_v2(pid: int, path: str, root: Path) -> Group | None:
+def _find_v2(pid: int, members: dict[str, str], root: Path) -> Group | None:
+    path = members.get("")
+    if path is None:
+        return None
     for top in (root, root / "unified"):
         found = _listed(pid, path, top)
         if found is not None:
@@ -88,7 +92,7 @@ def _find_v1(pid: int, members: dict[str, str], root: Path) -> Group | None:
     cpu, top = found["cpu"]
     memory, memory_top = found.get("memory", (None, None))
     cpuset, usage = found.get("cpuset", (None,))[0], found.get("cpuacct", (None,))[0]
-    return Group(members["cpu"], 1, cpu, top, memory, memory_top, cpuset, usage)
+    return Group(path_of(members) or "/", 1, cpu, top, memory, memory_top, cpuset, usage)
 
 
 def _listed(pid: int, path: str, top: Path) -> Path | None:

@@ -32,6 +32,7 @@ class Stat:
     name: str
     state: str
     ppid: int
+    session: int
     cpu_s: float
     threads: int
     start: int  # clock ticks after boot: with the PID, the identity of a process
@@ -51,6 +52,20 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes | None:
             chunks.append(chunk)
             size += len(chunk)
         return b"".join(chunks)
+    except OSError:
+        return None
+    finally:
+        os.close(descriptor)
+
+
+def read_small(path: str) -> bytes | None:
+    """The same for a file of /proc that the kernel gives whole in one read: half the calls."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        return os.read(descriptor, 16384)
     except OSError:
         return None
     finally:
@@ -80,7 +95,7 @@ def boot_time(proc: str) -> float:
 
 def read_stat(base: str) -> Stat | None:
     """``base`` is /proc/PID or /proc/PID/task/TID; None also for a zombie: it has ended."""
-    return parse_stat(read_bytes(f"{base}/stat") or b"")
+    return parse_stat(read_small(f"{base}/stat") or b"")
 
 
 def parse_stat(content: bytes) -> Stat | None:
@@ -93,6 +108,7 @@ def parse_stat(content: bytes) -> Stat | None:
         name=content[opening + 1 : closing].decode(errors="replace"),
         state=fields[0].decode(),
         ppid=int(fields[1]),
+        session=int(fields[3]),
         cpu_s=(int(fields[11]) + int(fields[12])) * TICK,
         threads=int(fields[17]),
         start=int(fields[19]),
@@ -106,23 +122,29 @@ def read_run_delay(base: str) -> float | None:
     They are added when it next runs, and include the time for which its group was throttled
     (measured on Linux 6.18: a busy thread under a quota of 0.3 cores reads 0.7 s/s).
     """
-    words = (read_bytes(f"{base}/schedstat") or b"").split()
+    words = (read_small(f"{base}/schedstat") or b"").split()
     return int(words[1]) / 1e9 if len(words) == 3 else None
 
 
 def read_io(base: str) -> dict[str, int] | None:
     """``/proc/PID/io``: needs the right to trace the process."""
-    table = _table(read_bytes(f"{base}/io"), b":")
+    table = _table(read_small(f"{base}/io"), b":")
     names = {"read_bytes": b"read_bytes", "write_bytes": b"write_bytes", "read_chars": b"rchar"}
     found = {ours: table[theirs] for ours, theirs in names.items() if theirs in table}
     return found or None
 
 
-def read_switches(base: str) -> dict[str, int]:
-    """Context switches of a thread so far."""
-    table = _table(read_bytes(f"{base}/status"), b":")
+def read_status(base: str) -> dict[str, int]:
+    """Of ``/proc/PID/status``: context switches of the main thread so far (``voluntary``,
+    ``involuntary``), and the number of CPUs that it is allowed (``affinity``, cpusets included)."""
+    content = read_small(f"{base}/status") or b""
+    table = _table(content[-512:], b":")  # they stand at its end
     names = {"voluntary": b"voluntary_ctxt_switches", "involuntary": b"nonvoluntary_ctxt_switches"}
-    return {ours: table[theirs] for ours, theirs in names.items() if theirs in table}
+    found = {ours: table[theirs] for ours, theirs in names.items() if theirs in table}
+    cpus = re.search(rb"^Cpus_allowed_list:\s*(\S+)", content, re.MULTILINE)
+    if cpus is not None:
+        found["affinity"] = len(parse_cpu_list(cpus[1].decode()))
+    return found
 
 
 def _table(content: bytes | None, separator: bytes) -> dict[bytes, int]:
