@@ -308,3 +308,5 @@ class Source(_Base, total=False):
     failures: int
     lost_s: float  # cumulative ring seconds lost
     torn: int  # cumulative stacks dropped as torn
+    share: float  # of one core that the source may use, where it keeps a budget
+    version: str  # of the foreign program or library behind it

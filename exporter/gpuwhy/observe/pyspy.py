@@ -29,7 +29,11 @@ _MESSAGE_BYTES = 64 << 10
 
 
 class PySpyError(Exception):
-    """py-spy is missing or cannot be started; the message names the remedy."""
+    """py-spy is missing or does not run."""
+
+    def __init__(self, why: str, remedy: str) -> None:
+        super().__init__(f"{why}; {remedy}")
+        self.why, self.remedy = why, remedy
 
 
 def executable() -> Path:
@@ -38,8 +42,8 @@ def executable() -> Path:
         if path.is_file() and os.access(path, os.X_OK):
             return path
     raise PySpyError(
-        f"py-spy is not installed beside {sys.executable}; install it: {sys.executable} -m pip"
-        " install py-spy"
+        f"py-spy is not installed beside {sys.executable}",
+        f"install it: {sys.executable} -m pip install py-spy",
     )
 
 
@@ -61,8 +65,8 @@ def version(path: Path) -> str:
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise PySpyError(
-            f"{path} does not run ({error}); reinstall it: {sys.executable} -m pip install"
-            " --force-reinstall py-spy"
+            f"{path} does not run ({error})",
+            f"reinstall it: {sys.executable} -m pip install --force-reinstall py-spy",
         ) from error
     return done.stdout.split()[-1]
 
@@ -123,6 +127,10 @@ class Capture:
         """SIGINT lets a record end now and write what it has."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._child.pid, number)
+
+    def terminate(self) -> None:
+        """Ask the child to end at once; it still has to be polled."""
+        self.signal(signal.SIGTERM)
 
     def _outcome(self, *, ok: bool, cpu_s: float) -> Outcome:
         if self._child.returncode is None:

@@ -1,0 +1,110 @@
+"""How often to look, so that looking stays within its share of one core.
+
+What a capture costs is learned from the captures themselves (`wait4` tells the CPU time of each):
+about 10 ms to start and 0.1 to 0.5 ms for each sample of a process. The plan lowers rates first;
+whatever it gets wrong the bucket makes up for: no capture starts while it is empty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LEAST_HZ = 5
+"""Ranks are not sampled more slowly than this; where even that costs too much, gaps grow."""
+WORKERS_LEAST = 0.25
+"""Part of the share that is kept for workers, where there are any."""
+_PRESSED_LEAST = 0.25
+"""Part of the share that is left on a host whose CPUs are all wanted."""
+_BURST_S = 5.0
+_LEAST_BURST = 0.1  # CPU seconds: enough to attach to a few processes at once
+_LEARN = 0.2  # weight of the newest figure
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Rates that are wanted, and the share of one core that they may cost."""
+
+    rest_hz: int = 10
+    fine_hz: int = 20
+    chunk_s: float = 2.0  # a stack is known once its chunk ends
+    locals_s: float = 10.0
+    fine_locals_s: float = 2.0
+    fine_for_s: float = 10.0  # finer sampling lasts this long after a change
+    worker_s: float = 1.0
+    share_per_rank: float = 0.02
+    least_share: float = 0.04
+
+    def share(self, ranks: int, pressure: float | None = None) -> float:
+        """Cores to spend; ``pressure`` (0 to 1) is how short of CPU the host is, None unknown."""
+        whole = max(self.least_share, ranks * self.share_per_rank)
+        return whole * max(_PRESSED_LEAST, 1.0 - min(1.0, pressure or 0.0))
+
+
+STEADY = Pace()
+"""For an exporter that runs for months."""
+CLOSE = Pace(
+    rest_hz=50, fine_hz=50, locals_s=2.0, worker_s=0.5, share_per_rank=0.08, least_share=0.15
+)
+"""For a diagnosis of seconds: phase shares of 10 s need some 400 samples to be within 5 points."""
+
+
+@dataclass(slots=True)
+class Costs:
+    """CPU seconds, learned as running means."""
+
+    dump_s: float = 0.012
+    sample_s: float = 0.0004
+
+    def record(self, samples: float) -> float:
+        """A record starts like a dump: py-spy reads the interpreter's symbols."""
+        return self.dump_s + samples * self.sample_s
+
+    def learn_dump(self, cpu_s: float) -> None:
+        self.dump_s += _LEARN * (cpu_s - self.dump_s)
+
+    def learn_record(self, cpu_s: float, samples: float) -> None:
+        if samples >= 1:
+            per_sample = max(0.0, cpu_s - self.dump_s) / samples
+            self.sample_s += _LEARN * (per_sample - self.sample_s)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``hz``: the most that each rank may be sampled at. ``workers``: cores for workers."""
+
+    hz: int
+    workers: float
+
+
+def make_plan(pace: Pace, costs: Costs, share: float, ranks: int, workers: int) -> Plan:
+    """Divide the share: first a part for workers, then ranks as fast as wanted, the rest again
+    for workers."""
+    kept = share * WORKERS_LEAST if workers else 0.0
+    fixed = ranks * costs.dump_s * (1 / pace.chunk_s + 1 / pace.locals_s)
+    per_hz = ranks * costs.sample_s
+    affordable = (share - kept - fixed) / per_hz if per_hz > 0 else float(pace.fine_hz)
+    hz = int(min(max(affordable, LEAST_HZ), pace.fine_hz))
+    used = fixed + per_hz * min(hz, pace.rest_hz)
+    return Plan(hz, max(kept, share - used) if workers else 0.0)
+
+
+class Bucket:
+    """CPU seconds in hand: fills at a share of one core, may run into debt, bounds a burst."""
+
+    def __init__(self) -> None:
+        self.level = _LEAST_BURST
+        self._last: float | None = None
+
+    def fill(self, now: float, share: float) -> None:
+        """``now`` is monotonic seconds."""
+        if self._last is not None:
+            self.level += share * (now - self._last)
+        self._last = now
+        self.level = min(self.level, max(_LEAST_BURST, share * _BURST_S))
+
+    def spend(self, cpu_s: float) -> None:
+        self.level -= cpu_s
+
+    @property
+    def empty(self) -> bool:
+        return self.level <= 0
