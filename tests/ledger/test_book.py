@@ -1,0 +1,69 @@
+"""Both views of the book are identities, whatever happened."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.ledger_strategies import rows
+
+from gpuwhy.ledger.book import Book
+from gpuwhy.signals.row import GpuRow, GpuSignals, RunSignals, Second
+
+
+def seconds(found: list[GpuRow]) -> list[Second]:
+    return [Second(1000 + i, (row,), {}) for i, row in enumerate(found)]
+
+
+@given(st.lists(rows(), min_size=1, max_size=8))
+def test_device_view_adds_up_to_observed_time(found: list[GpuRow]) -> None:
+    book = Book()
+    for second in seconds(found):
+        book.enter(second)
+    totals: dict[str, float] = defaultdict(float)
+    for (uuid, *_), value in book.device.items():
+        assert value >= 0
+        totals[uuid] += value
+    assert totals == pytest.approx(dict(book.observed))
+    assert not any(account == "shared" for _, _, account, _ in book.device)
+
+
+@given(st.lists(rows(), min_size=1, max_size=8))
+def test_run_view_adds_up_to_held_time(found: list[GpuRow]) -> None:
+    book = Book()
+    for second in seconds(found):
+        book.enter(second)
+    totals: dict[object, float] = defaultdict(float)
+    for (uuid, run, rank, _, _), value in book.run.items():
+        totals[(uuid, run, rank)] += value
+    assert totals == pytest.approx(dict(book.held))
+
+
+def test_idle_time_of_a_shared_gpu_is_split_equally() -> None:
+    gpu = GpuSignals(uuid="g", gpu=0, busy=0.5)
+    a = RunSignals(run="a", rank=None, pid=1, own_sm=0.3, other_sm=0.2, others=(2,))
+    b = RunSignals(run="b", rank=None, pid=2, own_sm=0.2, other_sm=0.3, others=(1,))
+    book = Book()
+    book.enter(Second(0, (GpuRow(gpu, (a, b), frozenset()),), {}))
+    idle = {run: v for (_, run, account, _), v in book.device.items() if account == "unknown"}
+    assert idle == {"a": pytest.approx(0.25), "b": pytest.approx(0.25)}
+
+
+def test_a_gpu_without_a_run_is_free_and_a_gap_is_nothing() -> None:
+    book = Book()
+    book.enter(Second(0, (GpuRow(GpuSignals(uuid="g", busy=0.0), (), frozenset()),), {}))
+    book.enter(Second(1, (), {}))
+    assert book.observed == {"g": 1.0}
+    assert book.device[("g", None, "free", "")] == 1.0
+
+
+def test_only_the_last_seconds_are_kept_but_counters_go_on() -> None:
+    book = Book(keep_s=5)
+    row = GpuRow(GpuSignals(uuid="g", busy=0.0), (), frozenset())
+    for t in range(20):
+        book.enter(Second(t, (row,), {}))
+    assert len(book.recent) == 5
+    assert book.observed["g"] == 20.0
+    assert [e.second.t for e in book.entries(3)] == [17, 18, 19]

@@ -1,0 +1,55 @@
+"""Steps of unmodified loops from integer locals."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuwhy.signals.steps import read_steps
+from gpuwhy.signals.tracks import Samples
+
+
+def seen(*observations: tuple[float, list[list[object]]]) -> Samples:
+    samples = Samples(120.0)
+    for t, values in observations:
+        samples.add({"kind": "locals", "t": t, "pid": 1, "values": values})
+    return samples
+
+
+def test_a_plain_loop() -> None:
+    def loop(step: int) -> list[list[object]]:
+        return [["train", "/j.py", "log_every", 10], ["train", "/j.py", "step", step]]
+
+    steps = read_steps(seen((100.0, loop(24)), (110.0, loop(124))), 110)
+    assert (steps.step, steps.name, steps.t) == (124, "step", 110.0)
+    assert steps.per_second == pytest.approx(10.0)
+
+
+def test_a_constant_is_no_counter() -> None:
+    values: list[list[object]] = [["f", "/j.py", "i", 0], ["train", "/j.py", "it", 5]]
+    later: list[list[object]] = [["f", "/j.py", "i", 0], ["train", "/j.py", "it", 9]]
+    assert read_steps(seen((100.0, values), (102.0, later)), 102).name == "it"
+
+
+def test_the_loaders_own_locals_are_no_steps() -> None:
+    values: list[list[object]] = [["_next_data", "/s/torch/utils/data/dataloader.py", "idx", 169]]
+    assert read_steps(seen((100.0, values)), 100).step is None
+
+
+def test_a_new_epoch_starts_the_rate_anew() -> None:
+    points = [(100.0, 90), (105.0, 95), (110.0, 3), (115.0, 8)]
+    steps = read_steps(seen(*[(t, [["t", "/j.py", "step", s]]) for t, s in points]), 115)
+    assert steps.per_second == pytest.approx(1.0)
+
+
+def test_epoch_and_total_of_the_trainer() -> None:
+    values: list[list[object]] = [
+        ["_run_epoch", "/s/transformers/trainer.py", "step", 11],
+        ["_run_epoch", "/s/transformers/trainer.py", "epoch", 2],
+        ["_inner", "/s/transformers/trainer.py", "max_steps", 1000],
+    ]
+    steps = read_steps(seen((100.0, values)), 101)
+    assert (steps.step, steps.epoch, steps.total) == (11, 2, 1000)
+
+
+def test_old_locals_say_nothing_of_now() -> None:
+    assert read_steps(seen((100.0, [["t", "/j.py", "step", 1]])), 200).step is None

@@ -1,0 +1,56 @@
+"""The period of the activity, found in a power ring or honestly absent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gpuwhy.signals.tracks import GpuTrack
+from gpuwhy.signals.wave import find_wave
+
+
+def track(power: list[float | None], start: float = 1000.0) -> GpuTrack:
+    made = GpuTrack("g")
+    made.add(
+        {"kind": "ring", "t": start, "uuid": "g", "ring": "power", "dt": 0.02, "values": power}
+    )
+    return made
+
+
+def square(period: float, duty: float, noise: float = 15.0, seed: int = 1) -> list[float | None]:
+    """20 s of a GPU that works a share of each period."""
+    random = np.random.default_rng(seed)
+    t = (np.arange(1000) + 0.5) * 0.02
+    high = (t / period) % 1.0 < duty
+    return [float(x) for x in np.where(high, 600.0, 150.0) + random.normal(0, noise, 1000)]
+
+
+@pytest.mark.parametrize("period", [0.1, 0.143, 0.38, 0.8, 1.0, 2.4])
+@pytest.mark.parametrize("duty", [0.25, 0.6])
+def test_period(period: float, duty: float) -> None:
+    wave = find_wave(track(square(period, duty)), 1020.0)
+    assert wave is not None
+    assert wave.period_s == pytest.approx(period, rel=0.01)
+    assert wave.strength > 0.3
+
+
+def test_noise_has_no_period() -> None:
+    random = np.random.default_rng(3)
+    for level in (5.0, 60.0):
+        wave = find_wave(track([float(x) for x in random.normal(600, level, 1000)]), 1020.0)
+        assert wave is not None
+        assert wave.period_s is None
+        assert wave.strength == 0.0
+
+
+def test_holes_are_bridged_and_too_many_are_not() -> None:
+    values = square(0.8, 0.5)
+    few = [v if i % 50 else None for i, v in enumerate(values)]
+    wave = find_wave(track(few), 1020.0)
+    assert wave is not None
+    assert wave.period_s == pytest.approx(0.8, rel=0.01)
+    assert find_wave(track([*values[:300], *([None] * 700)]), 1020.0) is None
+
+
+def test_no_ring_no_wave() -> None:
+    assert find_wave(GpuTrack("g"), 1020.0) is None
