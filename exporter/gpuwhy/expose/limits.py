@@ -14,7 +14,7 @@ WINDOW_S = 60.0
 GPUS = 128
 """GPUs and MIG instances: more than any one host has today."""
 RUNS_PER_GPU = 8
-"""Ranks of runs on one GPU; a job that restarts under ever new names must not add series for ever."""
+"""Ranks of runs on one GPU; a job that restarts under ever new names must not pile up series."""
 RANKS_WITHOUT_GPU = 64
 """Ranks whose GPU is not in sight."""
 PROCESSES_PER_GPU = 16

@@ -49,6 +49,16 @@ class Tallies:
             self.dropped.update(dropped)
             self.failures.update(failures)
 
+    def failed(self, what: str) -> None:
+        """Count one failure."""
+        with self.lock:
+            self.failures[what] += 1
+
+    def notified(self, count: int) -> None:
+        """Count notifications that were received."""
+        with self.lock:
+            self.notifications += count
+
 
 class State:
     """The pipeline, the facts beside it, and the snapshot that scrapes read."""
@@ -153,11 +163,20 @@ class State:
             seen=seen,
             gpus=gpus,
             facts=self._facts.copy(),
-            verdicts=self.pipeline.verdicts(WINDOW_S) if last else None,
+            verdicts=self._judged() if last else None,
             last_t=last.t if last else None,
             left_out=len(self._seen) - len(seen) + len(self._gpus) - len(gpus),
             about=self._about,
         )
+
+    def _judged(self) -> dict[str, Any] | None:
+        """The verdicts over the window; a failure of theirs leaves the rest of the view whole."""
+        try:
+            return self.pipeline.verdicts(WINDOW_S)
+        except Exception:
+            log.exception("no verdict could be drawn")
+            self.tallies.failed("verdict")
+            return None
 
 
 def _text(value: object) -> str:

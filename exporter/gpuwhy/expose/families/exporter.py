@@ -40,7 +40,8 @@ LEFT_OUT = on_host(
 )
 FAMILY_FAILURES = _counter(
     "gpuwhy_scrape_family_failures_total",
-    "Scrapes from which this family was left out because it failed.",
+    "Scrapes from which this family was left out because it failed or no time was left; family "
+    "feed: batches of observations that were not understood.",
     "family",
 )
 FAMILY_DURATION = Metric(
@@ -101,7 +102,8 @@ METRICS = (
 
 def collect(view: View, durations: Mapping[str, float], series: int) -> Samples:
     """The exporter's own; ``durations`` and ``series`` are those of the other families."""
-    about = view.about
+    about, failures = view.about, view.about.failures
+    parts = {"feed", *durations, *failures}
     own: list[Sample] = [
         (BUILD, (about.version, about.python), 1.0),
         (RECORDED, (), float(about.recorded)),
@@ -114,7 +116,7 @@ def collect(view: View, durations: Mapping[str, float], series: int) -> Samples:
         *((LIMIT, (kind,), most) for kind, most in EXPORTED.items()),
         *((FAMILY_DURATION, (family,), spent) for family, spent in durations.items()),
         *((DROPPED, (family,), about.dropped.get(family, 0)) for family in durations),
-        *((FAMILY_FAILURES, (family,), about.failures.get(family, 0)) for family in durations),
+        *((FAMILY_FAILURES, (part,), failures.get(part, 0)) for part in sorted(parts)),
         *_process(),
     ]
     known = [sample for sample in own if sample[2] is not None]

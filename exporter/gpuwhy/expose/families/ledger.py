@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from gpuwhy.expose.metric import GPU, RUN, Metric, Samples
 from gpuwhy.expose.view import View
 from gpuwhy.ledger.accounts import ACCOUNTS
@@ -16,7 +14,8 @@ GPU_TIME = Metric(
     "GPU and run",
     "GPU time by account, device view: any tenant's work is compute, and idle time of a GPU held "
     "by several runs is split equally between them. Adds up to gpuwhy_gpu_observed_seconds_total; "
-    "the only view to sum over a fleet. run is empty for account free.",
+    "the only view to sum over a fleet. run is empty for account free and for the work of "
+    "processes that belong to no run in sight.",
 )
 GPU_OBSERVED = Metric(
     "gpuwhy_gpu_observed_seconds_total",
@@ -56,18 +55,16 @@ def collect(view: View) -> Samples:
 
 
 def _device(view: View) -> Samples:
-    totals: dict[tuple[str, str, str, str], float] = defaultdict(float)
+    present = {(uuid, run) for uuid, run, _ in view.seen if uuid is not None}
     for uuid in view.gpus:
-        totals[(uuid, "", "free", "")] = 0.0
-    for uuid, run, _ in view.seen:
-        if uuid is not None:
-            totals.update({(uuid, run, account, ""): 0.0 for account in OF_A_RUN})
-    present = {(uuid, run) for uuid, run, _ in view.seen}
-    for (uuid, run, _rank, account, reason), value in view.accounts.device.items():
-        if uuid in view.gpus and (not run or (uuid, run) in present):
-            totals[(uuid, run or "", account, reason or "")] += value
-    for (uuid, run, account, reason), value in totals.items():
-        yield GPU_TIME, (*view.gpu(uuid), run, account, reason), value
+        for account in ("free", "compute"):
+            yield GPU_TIME, (*view.gpu(uuid), "", account, ""), 0.0
+    for uuid, run in present:
+        for account in OF_A_RUN:
+            yield GPU_TIME, (*view.gpu(uuid), run, account, ""), 0.0
+    for (uuid, holder, account, reason), value in view.accounts.device.items():
+        if uuid in view.gpus and (holder is None or (uuid, holder) in present):
+            yield GPU_TIME, (*view.gpu(uuid), holder or "", account, reason), value
     for uuid, value in view.accounts.observed.items():
         if uuid in view.gpus:
             yield GPU_OBSERVED, view.gpu(uuid), value
@@ -80,7 +77,7 @@ def _run(view: View) -> Samples:
                 yield RUN_TIME, (*view.run(on), account, ""), 0.0
     for (uuid, run, rank, account, reason), value in view.accounts.run.items():
         if (uuid, run, rank) in view.seen:
-            yield RUN_TIME, (*view.run((uuid, run, rank)), account, reason or ""), value
+            yield RUN_TIME, (*view.run((uuid, run, rank)), account, reason), value
     for (uuid, run, rank), value in view.accounts.held.items():
         if (uuid, run, rank) in view.seen:
             yield RUN_HELD, view.run((uuid, run, rank)), value

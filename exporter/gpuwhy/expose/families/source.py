@@ -17,7 +17,8 @@ def _of_source(name: str, text: str) -> Metric:
 UP = _of_source(
     "gpuwhy_source_up",
     "1 if the source serves (at least one GPU or process, where it tells them apart), 0 if it does "
-    "not or has not been heard of; every source always has a series.",
+    "not or has not been heard of; every source always has a series. Where a recording holds no "
+    "state of sources: whether it served the last second.",
 )
 AGE = _of_source("gpuwhy_source_age_seconds", "Time since the source last reported its state.")
 LATEST = (
@@ -57,7 +58,7 @@ def collect(view: View) -> Samples:
     """Every source, heard of or not."""
     for source in SOURCES:
         reports = reports_of(view, source)
-        yield UP, (source,), is_up(reports)
+        yield UP, (source,), is_up(reports) if reports else _served(view, source)
         if reports:
             yield AGE, (source,), max(0.0, view.now - max(float(r["t"]) for r in reports))
         for metric, field in LATEST:
@@ -71,6 +72,10 @@ def collect(view: View) -> Samples:
 def reports_of(view: View, source: str) -> list[Observation]:
     """The fresh reports of a source: on the whole, or of its parts (a GPU, a process)."""
     return [r for r in view.facts.get("source", {}).values() if r.get("source") == source]
+
+
+def _served(view: View, source: str) -> bool:
+    return any(source in row.seen for row in (view.second.rows if view.second else ()))
 
 
 def is_up(reports: Sequence[Observation]) -> bool:

@@ -13,7 +13,7 @@ MEAN_S = 10
 """Phases are means over this long: a scrape every few seconds then misses none of the samples."""
 
 STEP_INFO = Metric(
-    "gpuwhy_training_step_info",
+    "gpuwhy_training_step_source_info",
     "info",
     (*RUN, "name"),
     1,
@@ -42,6 +42,13 @@ SAMPLES = on_run("gpuwhy_training_stack_samples", "Stack samples behind the last
 
 def _seconds(per_second: float | None) -> float | None:
     return 1 / per_second if per_second else None
+
+
+def _behind(run: RunSignals) -> bool | None:
+    """By collective counts where NCCL tells them, else as the ranks in sight compare."""
+    if run.behind is not None or not run.peers:
+        return run.behind
+    return run.straggler
 
 
 FROM_RUN: tuple[tuple[Metric, Callable[[RunSignals], float | None]], ...] = (
@@ -108,7 +115,7 @@ FROM_RUN: tuple[tuple[Metric, Callable[[RunSignals], float | None]], ...] = (
         on_run(
             "gpuwhy_training_rank_behind", "1 if this is the rank that the others wait for, else 0."
         ),
-        lambda run: _behind(run),
+        _behind,
     ),
     (
         on_run(
@@ -197,10 +204,3 @@ def means(shares: Sequence[Mapping[str, float]]) -> dict[str, float]:
         for name, share in of_second.items():
             totals[name] += share  # type: ignore[assignment]
     return {name: total / len(shares) for name, total in totals.items()}
-
-
-def _behind(run: RunSignals) -> bool | None:
-    """By collective counts where NCCL tells them, else as the ranks in sight compare."""
-    if run.behind is not None or not run.peers:
-        return run.behind
-    return run.straggler
