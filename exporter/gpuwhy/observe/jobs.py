@@ -87,7 +87,7 @@ class JobTable:
         members += self._below(table, members, held)
         known = {member.pid for member in members}
         members += [
-            Member(table[pid].life, "tenant", gpus=gpus)
+            Member(table[pid].life, "tenant", self._run(Group(table[pid], [table[pid]])), gpus=gpus)
             for pid, gpus in held.items()
             if pid in settled and pid not in known
         ]

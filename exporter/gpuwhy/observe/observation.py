@@ -262,7 +262,7 @@ class Host(_Base, total=False):
     swap_out: int
     disk_read_bytes: int  # whole disks only: nothing is counted twice
     disk_write_bytes: int
-    network_receive_bytes: int  # physical interfaces where they can be told, else all but loopback
+    network_receive_bytes: int  # without interfaces whose bytes pass another one too
     network_transmit_bytes: int
     psi: dict[str, float]  # as in cgroup: "cpu_some", ...: cumulative seconds
     numa: list[dict[str, Any]]  # {"node", "cpus", "memory_total", "memory_free"}
