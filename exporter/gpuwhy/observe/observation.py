@@ -281,6 +281,7 @@ class NetworkPort(_Base, total=False):
     receive_bytes: int  # cumulative
     transmit_bytes: int
     errors: dict[str, int]  # cumulative, by the kernel's name of the counter
+    congestion: dict[str, int]  # the same for waits and notifications
 
 
 class Nccl(_Base, total=False):
@@ -289,6 +290,7 @@ class Nccl(_Base, total=False):
 
     kind: Literal["nccl"]
     port: str
+    version: str  # of NCCL
     communicators: list[dict[str, Any]]
 
 
