@@ -1,4 +1,4 @@
-"""The eleven recorded H200 jobs: right over the whole, over windows, and with sources taken away."""
+"""The eleven recorded H200 jobs: right as a whole, over windows, and with sources taken away."""
 
 from __future__ import annotations
 

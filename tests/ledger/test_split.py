@@ -1,4 +1,4 @@
-"""The run view of one second: an identity, in a fixed order, and nothing claimed without evidence."""
+"""The run view of one second: an identity, in a fixed order, nothing claimed without evidence."""
 
 from __future__ import annotations
 

@@ -239,7 +239,7 @@ def processes(raw: Raw) -> Iterator[Observation]:
     for row in raw.procs:
         table = [process(raw, entry, held, group) for entry in row["p"]]
         yield {"t": row["t"], "kind": "processes", "processes": table}
-        yield {"t": row["t"], "kind": "host", "cpu_used": row["cpu"] / 100, **pressures(row)}
+        yield {"t": row["t"], "kind": "host", "cpus": row["p"][0]["aff"], "psi": pressures(row)}
         yield cgroup(row, group, quota)
 
 
@@ -281,7 +281,7 @@ def pressures(row: dict[str, Any]) -> dict[str, float]:
     for kind in ("cpu", "io", "memory"):
         for line in (row.get(f"psi_{kind}") or "").splitlines():
             if line.startswith("some"):
-                out[f"psi_{kind}_some_s"] = int(line.rsplit("total=", 1)[1]) / 1e6
+                out[f"{kind}_some"] = int(line.rsplit("total=", 1)[1]) / 1e6
     return out
 
 

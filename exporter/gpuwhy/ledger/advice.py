@@ -32,10 +32,10 @@ def _data(reason: str | None, window: Window) -> str:
 def _loaders(name: str, window: Window) -> str:
     workers = window.queue("workers") or 0.0
     cpu = window.run("worker_cpu")
-    cores, host = window.run("allowed_cores"), window.run("host_cores")
+    cores, host = window.run("worker_cores"), window.run("host_cores")
     if cores is not None and host is not None and cores < min(host, workers):
         return (
-            f"Rank and workers may run on {cores:.0f} of {host:.0f} CPUs only: undo the CPU "
+            f"The workers may run on {cores:.0f} of {host:.0f} CPUs only: undo the CPU "
             "affinity (taskset, KMP_AFFINITY, OMP_PROC_BIND, the launcher's binding)."
         )
     if cpu is not None and cpu < 0.4:
@@ -119,6 +119,13 @@ def _quota(reason: str | None, window: Window) -> str:
             f"The container's CPU quota{now} holds the job up: raise it to a core for the rank and "
             "one for each worker (cpu limit, cpu.max), or drop it."
         )
+    if reason == "host-cpu":
+        return (
+            "Other processes use up the host's CPUs: move them, or give the job cores of its own "
+            "(cpuset, Slurm --exclusive)."
+        )
+    fewest = [c for c in (cores, window.run("worker_cores")) if c is not None]
+    cores = min(fewest) if fewest else None
     return (
         f"The job may run on {cores or 0:.0f} CPUs only while others are free: widen its cpuset or "
         "affinity (taskset, Slurm --cpus-per-task, KMP_AFFINITY)."

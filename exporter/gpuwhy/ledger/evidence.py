@@ -117,6 +117,9 @@ def _quota(window: Window, found: _Evidence) -> None:
     found.add("CPU periods throttled", window.run("throttled"), "ratio", "cgroup")
     found.add("CPU quota", window.run("quota_cores"), "cores", "cgroup")
     found.add("CPUs allowed", window.run("allowed_cores"), "cores", "processes")
+    found.add("CPUs allowed to a worker", window.run("worker_cores"), "cores", "processes")
+    found.add("DataLoader workers", window.run("workers"), "workers", "processes")
+    found.add("CPU used by a worker", window.run("worker_cpu"), "cores", "processes")
     found.add("CPUs of the host", window.run("host_cores"), "cores", "host")
     found.add("main thread waited for a CPU", window.run("run_delay"), "ratio", "processes")
 

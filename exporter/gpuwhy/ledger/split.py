@@ -40,6 +40,7 @@ DATA_PHASES = {
 }
 COPY_PHASES = {"h2d_copy": "host-to-device", "d2h_copy": "device-to-host"}
 HOST_PHASES = {"user": "python", "logging": "logging", "gc": "garbage-collection"}
+SYNC_PHASES = ("sync", "framework", "h2d_copy", "d2h_copy")
 DISPATCH_PHASES = ("forward", "backward", "optimizer")
 
 
@@ -213,14 +214,22 @@ def quota_reason(run: RunSignals) -> str | None:
     """The limit that kept the job from running, where one did."""
     if run.throttled is not None and run.throttled >= th.QUOTA_THROTTLED:
         return "cpu-quota"
-    cores, host = run.allowed_cores, run.host_cores
-    if cores is None or host is None or cores >= host:
-        return None
-    used = (run.cpu or 0.0) + (run.children_cpu or 0.0)
-    starved = used >= th.STARVED_USE * cores and cores <= host // 2
-    if starved and (run.run_delay is None or run.run_delay >= th.STARVED_DELAY):
-        return "affinity" if run.run_delay is not None or cores <= 2 else None
+    if _pinned_together(run):
+        return "affinity"
+    if run.run_delay is not None and run.run_delay >= th.STARVED_DELAY:
+        few = run.allowed_cores is not None and run.allowed_cores < (run.host_cores or 0)
+        return "affinity" if few else "host-cpu"
     return None
+
+
+def _pinned_together(run: RunSignals) -> bool:
+    """Workers that may use fewer cores than there are of them and use those up, while the host
+    has others. (Workers on different single cores use more than one core in all.)"""
+    cores, host, workers = run.worker_cores, run.host_cores, run.workers or 0
+    if not cores or not host or cores >= host or workers <= cores or run.worker_cpu is None:
+        return False
+    used = run.worker_cpu * workers
+    return th.PINNED_USE[0] * cores <= used <= th.PINNED_USE[1] * cores
 
 
 def _copies(
@@ -228,10 +237,12 @@ def _copies(
 ) -> dict[str, float]:
     """Copies that stand in the stacks, and those behind a C call of the user's own line where the
     link's traffic shows them. Returns the host time that was explained away, by phase."""
-    for phase, reason in COPY_PHASES.items():
-        rest.take("copy", reason, phases.get(phase, 0.0))
-    hidden: dict[str, float] = {}
     traffic = gpu.copy_traffic
+    for phase, reason in COPY_PHASES.items():
+        # The host also waits at a copy's line for the work before it: what was moved is the bound.
+        bound = 1.0 if traffic is None else traffic / th.COPY_SLOW
+        rest.take("copy", reason, min(phases.get(phase, 0.0), bound))
+    hidden: dict[str, float] = {}
     unexplained = phases.get("user", 0.0) - run.calls.get("sleep", 0.0)
     if traffic is None:
         # A line of the training loop itself may be a copy: without the link's traffic it cannot
@@ -258,7 +269,7 @@ def _copies(
 def _dispatch(run: RunSignals, phases: Mapping[str, float], rest: _Rest) -> None:
     """A host that waits for the device each step could run ahead if it did not: that much is the
     synchronisation's. What remains while it dispatches at full speed is launch overhead."""
-    sync = phases.get("sync", 0.0) + phases.get("framework", 0.0)
+    sync = sum(phases.get(phase, 0.0) for phase in SYNC_PHASES)
     if sync >= th.SYNC_WAIT:
         rest.take("host", _late(run, "synchronize"), sync)
     if dispatches_flat_out(run):

@@ -42,12 +42,16 @@ QUOTA_THROTTLED = 0.25
 STARVED_DELAY = 0.25
 """Share of time that the main thread was runnable but had no CPU."""
 
-STARVED_USE = 0.85
-"""... or rank and workers together use this much of the few cores they may run on."""
+PINNED_USE = (0.85, 1.15)
+"""Workers together use this much of the few cores that each of them may run on: they share them."""
 
 COPY_PAGEABLE = 3e9
 """Bytes/s of a pageable copy, about: traffic over this is the time spent copying (H200: 1.9 GB/s
 each way in a job that does little else)."""
+
+COPY_SLOW = 1.5e9
+"""Bytes/s of the slowest copies: the time that a copy's line can have spent copying is at most its
+traffic over this; the rest was waiting for the work queued before."""
 
 COPY_EXPLAINS = 0.4
 """Share of the host's time in unexplained C calls that the copies must fill to be called copies."""

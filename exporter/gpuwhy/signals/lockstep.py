@@ -51,8 +51,12 @@ def waiting(ranks: Sequence[RankActivity]) -> dict[object, Waiting]:
     known = [r for r in ranks if r.busy is not None and r.alone]
     if len(known) < 2:
         return {}
-    reference = min(known, key=lambda r: r.busy or 0.0)
     field = _work_field(known)
+    reference = (
+        max(known, key=lambda r: _density(r, field))
+        if field
+        else min(known, key=lambda r: r.busy or 0.0)
+    )
     out: dict[object, Waiting] = {}
     for rank in known:
         share = _by_work(rank, reference, field) if field else _by_power(rank, reference)
@@ -60,6 +64,11 @@ def waiting(ranks: Sequence[RankActivity]) -> dict[object, Waiting]:
             how = "peers" if field else "lockstep"
             out[rank.key] = Waiting(share, how, reference.key if share > 0 else None)
     return out
+
+
+def _density(rank: RankActivity, field: str) -> float:
+    """Work for each second that the GPU was busy."""
+    return float(getattr(rank, field)) / rank.busy if rank.busy else 0.0
 
 
 def signature(rank: RankActivity) -> Waiting | None:
@@ -80,16 +89,16 @@ def _work_field(ranks: Sequence[RankActivity]) -> str | None:
     return None
 
 
-def _by_work(rank: RankActivity, reference: RankActivity, field: str) -> float | None:
-    busy, least = rank.busy or 0.0, reference.busy or 0.0
-    if rank is reference or busy <= 0 or least <= 0:
+def _by_work(rank: RankActivity, reference: RankActivity, field: str) -> float:
+    """A rank that works less for each busy second than the densest one spins for the rest. Its
+    SMs must say so too: a stage with other kernels may be less dense and still work."""
+    density, densest = _density(rank, field), _density(reference, field)
+    if rank is reference or density >= DENSITY_GAP * densest:
         return 0.0
-    work, reference_work = float(getattr(rank, field)), float(getattr(reference, field))
-    density, peer = work / busy, reference_work / least
-    if density >= DENSITY_GAP * peer:
+    seen = rank.sm is not None and reference.sm is not None
+    if seen and _density(rank, "sm") >= DENSITY_GAP * _density(reference, "sm"):
         return 0.0
-    useful = least * work / reference_work
-    return max(0.0, busy - useful)
+    return max(0.0, (rank.busy or 0.0) - float(getattr(rank, field)) / densest)
 
 
 def _by_power(rank: RankActivity, reference: RankActivity) -> float | None:

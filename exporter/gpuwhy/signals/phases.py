@@ -21,6 +21,13 @@ _ML_FRAMEWORK = re.compile(
     r"/(?:torch|transformers|accelerate|lightning|pytorch_lightning|deepspeed|megatron|jax|jaxlib"
     r"|flax|optax|keras|tensorflow|mmengine|composer|streaming|torchtitan|numpy|scipy)/"
 )
+_LOADING = re.compile(
+    r"^__getitem__$|^__getitems__$|^_?(?:tokeni[sz]e|preprocess|augment|collate)|_(?:tokeni[sz]e|augment)$"
+    r"|^_?(?:load|read|fetch|get|next|make|prepare|sample|generate|iter)_.*"
+    r"(?:batch|sample|example|image|record|shard|data)"
+    r"|^_?(?:decode|augment|transform|load|read|parse)_?(?:jpe?g|image|png|audio|video|text|record"
+    r"|sample|example|batch)|^(?:data|batch)_?(?:loader|generator|iterator|iter)"
+)
 _ENTRIES = ("__getitem__", "__getitems__", "__next__", "__iter__", "__call__")
 """How a worker enters the user's dataset."""
 
@@ -79,12 +86,21 @@ def _phase(frames: tuple[tuple[str, str, int, str | None], ...], user_leaf: bool
         return call
     if best is not None:
         return best
+    if any(_loads(name, file) for name, file, _, _ in frames):
+        return "data_inline"
     return "user" if user_leaf or not _ML_FRAMEWORK.search(frames[0][1]) else "framework"
 
 
 @lru_cache(maxsize=50_000)
 def _frame_phases(name: str, file: str) -> tuple[str, ...]:
     return () if NEUTRAL.search(file) else tuple(dict.fromkeys(matches(name, file)))
+
+
+@lru_cache(maxsize=50_000)
+def _loads(name: str, file: str) -> bool:
+    """Is it the user's own loading code, by what people call it? (JAX and hand-written loops have
+    no DataLoader to be known by.)"""
+    return not is_library(file) and _LOADING.search(last_part(name)) is not None
 
 
 @lru_cache(maxsize=50_000)

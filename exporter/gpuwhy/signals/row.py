@@ -110,7 +110,9 @@ class RunSignals:
     queue: InputQueue | None = None
     throttled: float | None = None  # throttled periods / periods of the job's cgroup
     quota_cores: float | None = None
-    allowed_cores: int | None = None  # smallest affinity or cpuset of rank and workers
+    allowed_cores: int | None = None  # affinity or cpuset of the rank
+    workers: int | None = None  # DataLoader workers of the rank
+    worker_cores: int | None = None  # the fewest cores that a worker may run on
     host_cores: int | None = None
     cgroup_seen: bool = False
     step: int | None = None  # the step in progress at step_t
