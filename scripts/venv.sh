@@ -18,16 +18,16 @@ print(sys.version, hashlib.sha256(pathlib.Path("requirements-dev.lock").read_byt
         say "no virtual environment could be made; on Debian: apt-get install python3-venv"
         return 1
     fi
-    .venv/bin/python -m pip install --quiet --require-hashes -r requirements-dev.lock
+    .venv/bin/python -m pip install -qq --require-hashes -r requirements-dev.lock
     install_torch
-    .venv/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .
+    .venv/bin/python -m pip install -qq --no-deps --no-build-isolation -e .
     echo "$stamp $TORCH" >.venv/stamp
 }
 
 # PyPI's wheel for Linux on x86-64 brings 3 GB of CUDA, which no test needs: first the CPU build
 # wherever pip is set up to look, then PyTorch's own index. Elsewhere PyPI's wheel is the CPU build.
 install_torch() {
-    pip=".venv/bin/python -m pip install --quiet"
+    pip=".venv/bin/python -m pip install -qq"
     if [ "$(uname -sm)" != "Linux x86_64" ]; then
         $pip "torch==$TORCH"
     elif ! $pip "torch==$TORCH+cpu" 2>/dev/null; then

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -13,3 +14,9 @@ def _no_settings_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith("GPUWHY_") or name in ("NO_COLOR", "COLUMNS"):
             monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def recordings() -> Path:
+    """The folder of the recorded jobs."""
+    return Path(__file__).parent / "recordings"

@@ -16,7 +16,8 @@ from gpuwhy.evidence.words import ACCOUNT_WORDS, INFORMATION, cause_words, reaso
 
 Entry = Mapping[str, Any]
 
-SHOWN_FROM = 0.005  # accounts below half a percent are not drawn
+SHOWN_FROM = 0.01  # smaller accounts are not drawn
+UNIT_WORDS = {"celsius": "°C"}
 
 
 def render(verdict: Mapping[str, Any], style: Style, note: str | None = None) -> str:
@@ -134,10 +135,10 @@ def _cost(cause: Mapping[str, Any], shares: Sequence[float], seconds: float) -> 
 
 
 def _evidence(evidence: Mapping[str, Any]) -> str:
-    """The sentence, its number where the sentence does not hold it, and the source."""
+    """The words, their number and their source."""
     text = printable(evidence["text"])
     value = evidence.get("value")
-    if value is not None and not any(character.isdigit() for character in text):
+    if value is not None:
         text += f": {_quantity(value, evidence.get('unit'))}"
     source = evidence.get("source")
     return f"{text} [{printable(source)}]" if source else text
@@ -219,10 +220,18 @@ def _percent(share: float | None) -> str:
 
 
 def _quantity(value: object, unit: object) -> str:
-    if isinstance(value, int | float) and unit in ("ratio", "share"):
+    """The number as a person would write it, with its unit."""
+    if not isinstance(value, int | float):
+        return printable(value)
+    if unit == "ratio":
         return f"{value * 100:.0f} %"
-    shown = f"{value:.4g}" if isinstance(value, float) else printable(value)
-    return f"{shown} {printable(unit)}" if unit else shown
+    if unit == "pid":
+        return f"PID {value:.0f}"
+    if unit == "bytes/s":
+        return f"{value / 1e9:.2g} GB/s"
+    shown = f"{value:.0f}" if abs(value) >= 100 else f"{value:.2g}"
+    words = UNIT_WORDS.get(str(unit), printable(unit or ""))
+    return f"{shown} {words.removesuffix('s') if shown == '1' else words}".rstrip()
 
 
 def _known(value: object) -> str:

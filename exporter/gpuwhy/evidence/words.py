@@ -20,12 +20,22 @@ CAUSE_WORDS: Mapping[str, str] = {
 """What the GPU is doing instead of the job's work, to follow "GPU 0 is"."""
 
 REASON_WORDS: Mapping[str, str] = {
+    "inline": "the rank loads its own batches",
+    "sampler": "the sampler, in the main process",
+    "worker-start": "workers being started",
+    "waiting": "",  # the cause says it
+    "python": "the job's own Python",
+    "synchronize": "after a synchronisation",
+    "straggler": "the other ranks wait for this one",
     "at-default-limit": "information: at its factory power limit, so well used",
     "limit-below-default": "power limit set below the default",
     "thermal": "temperature",
     "hardware": "hardware slowdown",
-    "straggler": "the other ranks wait for this one",
-    "waiting": "this rank is not the slow one",
+    "other-process": "",
+    "cpu-quota": "CPU quota",
+    "affinity": "CPU affinity or cpuset",
+    "peer-missing": "a rank of the job does not answer",
+    "no-progress": "the step does not advance",
 }
 
 ACCOUNT_WORDS: Mapping[str, str] = {
@@ -57,4 +67,4 @@ def cause_words(cause: str) -> str:
 
 def reason_words(reason: str | None) -> str | None:
     """The reason in words, if there is one."""
-    return REASON_WORDS.get(reason, reason.replace("-", " ")) if reason else None
+    return REASON_WORDS.get(reason, reason.replace("-", " ")) or None if reason else None

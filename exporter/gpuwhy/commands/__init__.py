@@ -1,0 +1,1 @@
+"""The commands of ``gpuwhy``, one module each: ``run(arguments, settings) -> exit status``."""
