@@ -60,6 +60,7 @@ class StackSource:
         self._pressed: float | None = None
         self._state = SourceState(self.name)
         self._lag_s = 0.0
+        self._polled = time.monotonic()
         self._watches: dict[Key, Watch] = {}
         self._ending: list[pyspy.Capture] = []
         self._lock = threading.Lock()  # for the three that other threads set
@@ -105,6 +106,8 @@ class StackSource:
         own = time.thread_time() - began
         self.tally.cpu_s += own
         self._bucket.spend(own)
+        self._costs.learn_own(own, mono - self._polled)
+        self._polled = mono
         return out + self._report(now, means)
 
     def close(self) -> None:
@@ -151,11 +154,14 @@ class StackSource:
         return [w for w in self._watches.values() if w.target.role == role and not w.ended]
 
     def _make_plan(self, mono: float) -> None:
-        ranks, workers = len(self._alive("rank")), len(self._alive("worker"))
+        ranks, workers = self._alive("rank"), len(self._alive("worker"))
+        fine = sum(self._is_fine(watch, mono) for watch in ranks)
         if self._pressing.due(mono):
             self._pressed = self._pressure()
-        self.share = self.pace.share(ranks, self._pressed)
-        self.plan = make_plan(self.pace, self._costs, self.share, ranks, workers)
+        self.share = self.pace.share(len(ranks), self._pressed)
+        self.plan = make_plan(
+            self.pace, self._costs, self.share, rest=len(ranks) - fine, fine=fine, workers=workers
+        )
         self._bucket.fill(mono, self.share)
         self._worker_bucket.fill(mono, self.plan.workers)
 
@@ -183,7 +189,7 @@ class StackSource:
         record = watch.attached and not watch.runs("record")
         if not (dump or record) or not watch.ready(mono):
             return 0
-        fine = self._fine_until.get(watch.target.pid, 0.0) > mono
+        fine = self._is_fine(watch, mono)
         if dump:
             watch.next_dump = mono + (self.pace.fine_locals_s if fine else self.pace.locals_s)
             watch.start_dump(mono)
@@ -191,6 +197,9 @@ class StackSource:
             self._lag_s = max(self._lag_s, mono - watch.record_due)
             watch.start_record(mono, self._hz(fine), self.pace.chunk_s)
         return dump + record
+
+    def _is_fine(self, watch: Watch, mono: float) -> bool:
+        return self._fine_until.get(watch.target.pid, 0.0) > mono
 
     def _hz(self, fine: bool) -> int:
         return min(self.plan.hz, self.pace.fine_hz if fine else self.pace.rest_hz)

@@ -50,10 +50,12 @@ CLOSE = Pace(
 
 @dataclass(slots=True)
 class Costs:
-    """CPU seconds, learned as running means."""
+    """CPU seconds, learned as running means; ``own`` is what scheduling and reading take, in
+    cores."""
 
     dump_s: float = 0.012
     sample_s: float = 0.0004
+    own: float = 0.004
 
     def record(self, samples: float) -> float:
         """A record starts like a dump: py-spy reads the interpreter's symbols."""
@@ -67,6 +69,10 @@ class Costs:
             per_sample = max(0.0, cpu_s - self.dump_s) / samples
             self.sample_s += _LEARN * (per_sample - self.sample_s)
 
+    def learn_own(self, cpu_s: float, elapsed_s: float) -> None:
+        if elapsed_s > 0:
+            self.own += _LEARN * min(1.0, elapsed_s) * (cpu_s / elapsed_s - self.own)
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -76,16 +82,21 @@ class Plan:
     workers: float
 
 
-def make_plan(pace: Pace, costs: Costs, share: float, ranks: int, workers: int) -> Plan:
-    """Divide the share: first a part for workers, then ranks as fast as wanted, the rest again
-    for workers."""
-    kept = share * WORKERS_LEAST if workers else 0.0
-    fixed = ranks * costs.dump_s * (1 / pace.chunk_s + 1 / pace.locals_s)
+def make_plan(
+    pace: Pace, costs: Costs, share: float, *, rest: int, fine: int, workers: int
+) -> Plan:
+    """Divide the share: first a part for workers, then ranks (``rest`` of them at rest, ``fine``
+    looked at more finely) as fast as wanted, and what is left to workers again."""
+    ranks = rest + fine
+    room = share - costs.own
+    kept = room * WORKERS_LEAST if workers else 0.0
+    dumps = ranks / pace.chunk_s + rest / pace.locals_s + fine / pace.fine_locals_s
+    fixed = costs.dump_s * dumps
     per_hz = ranks * costs.sample_s
-    affordable = (share - kept - fixed) / per_hz if per_hz > 0 else float(pace.fine_hz)
+    affordable = (room - kept - fixed) / per_hz if per_hz > 0 else float(pace.fine_hz)
     hz = int(min(max(affordable, LEAST_HZ), pace.fine_hz))
-    used = fixed + per_hz * min(hz, pace.rest_hz)
-    return Plan(hz, max(kept, share - used) if workers else 0.0)
+    sampled = costs.sample_s * (rest * min(hz, pace.rest_hz) + fine * hz)
+    return Plan(hz, max(kept, room - fixed - sampled) if workers else 0.0)
 
 
 class Bucket:

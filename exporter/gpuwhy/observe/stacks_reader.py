@@ -43,7 +43,7 @@ class StackReader:
         """A record that began at ``start`` (UTC) and sampled ``hz`` times a second."""
         seen, torn = spans(trace, start, hz, self._recorded_to, self._rooted)
         self.torn += torn
-        self._recorded_to = start + trace.end
+        self._recorded_to = max((span.t + span.dt for span in seen), default=self._recorded_to)
         return [self._stack(span.t, span.dt, span.tid, span.name, span.frames) for span in seen]
 
     def dump(self, threads: Iterable[DumpedThread], seen: float) -> list[Observation]:

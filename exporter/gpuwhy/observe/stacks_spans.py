@@ -1,16 +1,15 @@
 """A record -> where each thread was, and for how long, in absolute time.
 
 py-spy samples at random moments (exponential gaps, so that no beat with the job's step can arise)
-and a trace says only at which sample a stack was first seen. The change itself came between that
-sample and the one before, which lies one mean gap earlier on average; where two changes are closer
-than that, half way is the better guess. Without it every phase would seem to begin one gap late.
+and a trace says only at which sample a stack was first seen. Each stack is taken to last until the
+next sample: that gives every stack its true share on average, whatever the job does, but tells of
+each change one mean gap late. So the whole record is moved back by that gap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from gpuwhy.observe.observation import Frame
 from gpuwhy.observe.pyspy_formats import Trace, TracedThread
@@ -39,16 +38,17 @@ def spans(
     trace: Trace, start: float, hz: float, since: float | None, rooted: set[int]
 ) -> tuple[list[Span], int]:
     """All spans of a record that began at ``start`` (UTC) and sampled at ``hz``, by time, and the
-    number of torn stacks. ``since``: the end of the record before. ``rooted`` is kept between
-    records: the threads that have shown a thread's root."""
+    number of torn stacks. ``since``: the end of the last span of the record before. ``rooted`` is
+    kept between records: the threads that have shown a thread's root."""
     if not trace.threads:
         return [], 0
+    start -= 1 / hz
     first = min(thread.changes[0][0] for thread in trace.threads)
     begin = first if since is None else max(since - start, first - BRIDGE_S)
     out, torn = [], 0
     for thread in trace.threads:
         early = thread.changes[0][0] <= first + _FIRST_SAMPLE_S
-        pieces = _pieces(thread, min(begin, first) if early else None, trace.end, hz)
+        pieces = _pieces(thread, min(begin, first) if early else None, trace.end)
         if any(has_thread_root(frames) for _, _, frames in pieces):
             rooted.add(thread.tid)
         kept = [p for p in pieces if not is_torn(p[2], rooted=thread.tid in rooted)]
@@ -61,13 +61,14 @@ def spans(
 Piece = tuple[float, float, list[Frame]]
 
 
-def _pieces(thread: TracedThread, begin: float | None, end: float, hz: float) -> list[Piece]:
-    """(from, to, frames), each change moved to where it is most likely to have happened."""
+def _pieces(thread: TracedThread, begin: float | None, end: float) -> list[Piece]:
+    """(from, to, frames) for the time between a thread's samples."""
     times = [at for at, _ in thread.changes]
-    moved = [times[0] if begin is None else begin]
-    moved += [b - min(1 / hz, (b - a) / 2) for a, b in pairwise(times)]
-    frames = [frames for _, frames in thread.changes]
-    return list(zip(moved, [*moved[1:], end], frames, strict=True))
+    ends = [*times[1:], end]
+    times[0] = times[0] if begin is None else begin
+    return [
+        (t0, t1, frames) for t0, t1, (_, frames) in zip(times, ends, thread.changes, strict=True)
+    ]
 
 
 def _bridge(kept: Sequence[Piece], begin: float, end: float) -> Iterator[Piece]:
