@@ -36,7 +36,8 @@ COMMANDS = (
         "say why the GPUs of the jobs running here are not busy",
         "Attaches to every training job on this host, watches, and prints for each GPU the cause "
         "of what it loses, with evidence, the line of Python behind it and the next action. "
-        "Nothing is changed in the job. Ctrl-C ends the watching early and prints what is known.",
+        "Nothing is changed in the job. Ctrl-C ends the watching early and prints what is known. "
+        "On a recording --for takes its end.",
         "gpuwhy diagnose\n"
         "gpuwhy diagnose --gpu 0 --for 1m\n"
         "gpuwhy diagnose --json | jq '.gpus[].cause'\n"
@@ -143,7 +144,7 @@ def build_parser() -> Parser:
             command.positionals(sub)
         for field, option in settings.options_of(command.name).items():
             if field not in COMMON:
-                _add(sub, field, option)
+                _add(sub, field, option, command.name)
         _common(sub)
     return parser
 
@@ -173,9 +174,13 @@ def _common(parser: argparse.ArgumentParser) -> None:
 
 
 def _add(
-    parser: argparse.ArgumentParser | argparse._ArgumentGroup, field: str, option: Option
+    parser: argparse.ArgumentParser | argparse._ArgumentGroup,
+    field: str,
+    option: Option,
+    command: str = "",
 ) -> None:
-    default = f"default: {option.shown_default}; " if option.shown_default else ""
+    shown = option.default_of(command)
+    default = f"default: {shown}; " if shown else ""
     meaning = f"{option.meaning} ({default}{option.variable})".replace("%", "%%")
     flag = f"--{option.name}"
     if option.metavar is None:

@@ -35,7 +35,13 @@ class Option:
     commands: tuple[str, ...]
     metavar: str | None = None  # None: a switch
     many: bool = False
-    shown_default: str | None = None
+    shown_default: str | Mapping[str, str] | None = None  # the same everywhere, or by command
+
+    def default_of(self, command: str) -> str | None:
+        """What the help of a command shows as the default."""
+        if isinstance(self.shown_default, str | None):
+            return self.shown_default
+        return self.shown_default.get(command)
 
     @property
     def variable(self) -> str:
@@ -82,10 +88,14 @@ class Settings:
         "for",
         None,
         values.duration(1, 7 * 86400),
-        "how long to watch, such as 20s, 5m or 1h30m; of a recording, its last so much",
+        "how long to watch, such as 20s, 5m or 1h30m",
         metavar="T",
         commands=("diagnose", "record", "profile"),
-        shown_default="diagnose: 20s, or all of a recording; record: until stopped; profile: 30s",
+        shown_default={
+            "diagnose": "20s, or all of a recording",
+            "record": "until stopped",
+            "profile": "30s",
+        },
     )
     json: bool = _option(
         "json",
@@ -144,7 +154,7 @@ class Settings:
         "such as 2% or 0.02",
         metavar="SHARE",
         commands=("diagnose", "record", "serve"),
-        shown_default="2%; diagnose may use more",
+        shown_default="2%",
     )
 
 

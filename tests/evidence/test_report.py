@@ -183,7 +183,7 @@ def test_colours_change_nothing_but_colours() -> None:
 def test_iso_times_are_read_as_well() -> None:
     made = verdict(entry(0, "job"))
     made["window"] = {"start": "2026-11-30T14:46:40Z", "end": "2026-11-30T14:47:00Z"}
-    assert "14:46:40 to 14:47:00 UTC; recorded" in render(made, Style(), "recorded")
+    assert "14:46:40 to 14:47:00 UTC\nrecorded" in render(made, Style(), "recorded")
 
 
 @pytest.mark.parametrize("name", [*CAUSES, "unknown"])

@@ -61,13 +61,12 @@ def from_recording(paths: Sequence[Path], for_s: float | None) -> tuple[Verdict,
     names = ", ".join(str(path) for path in paths)
     pipeline = Pipeline(keep_s=7 * 86400)
     try:
-        created = recording.read_header(paths[0]).get("created")
         for chunk in _chunks(_observations(paths)):
             _feed(pipeline, chunk, names)
         pipeline.finish()
     except recording.RecordingError as error:
         raise CommandError(str(error), USAGE) from error
-    return pipeline.verdicts(for_s), f"from {names}, recorded {created}"
+    return pipeline.verdicts(for_s), f"from {names}"
 
 
 def only_gpu(verdict: Verdict, wanted: str) -> Verdict:

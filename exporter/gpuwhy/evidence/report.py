@@ -26,7 +26,7 @@ def render(verdict: Mapping[str, Any], style: Style, note: str | None = None) ->
     blocks = [_run_block(run, entries, seconds, style) for run, entries in _by_run(verdict)]
     blind = _cannot_see(verdict["gpus"], style)
     blocks += [blind] if blind else []
-    blocks.append([style.paint(_window_line(verdict["window"], note), "dim")])
+    blocks.append([style.paint(line, "dim") for line in _window(verdict["window"], note)])
     return "\n\n".join("\n".join(line.rstrip() for line in block) for block in blocks) + "\n"
 
 
@@ -139,7 +139,8 @@ def _evidence(evidence: Mapping[str, Any]) -> str:
     text = printable(evidence["text"])
     value = evidence.get("value")
     if value is not None:
-        text += f": {_quantity(value, evidence.get('unit'))}"
+        unit = evidence.get("unit")
+        text += f": {_quantity(value, None if unit and unit in text else unit)}"
     source = evidence.get("source")
     return f"{text} [{printable(source)}]" if source else text
 
@@ -238,10 +239,10 @@ def _known(value: object) -> str:
     return "-" if value is None else printable(value)
 
 
-def _window_line(window: Mapping[str, Any], note: str | None) -> str:
+def _window(window: Mapping[str, Any], note: str | None) -> list[str]:
     start, end = _moment(window["start"]), _moment(window["end"])
     line = f"Watched {_length(window):.0f} s, {start:%Y-%m-%d %H:%M:%S} to {end:%H:%M:%S} UTC"
-    return f"{line}; {printable(note)}" if note else line
+    return [line, printable(note)] if note else [line]
 
 
 def _length(window: Mapping[str, Any]) -> float:
