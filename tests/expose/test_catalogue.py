@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from prometheus_client.openmetrics import parser as openmetrics
 from prometheus_client.parser import text_string_to_metric_families
+from tests.expose.samples import RECORDINGS, replay, view
 
 from gpuwhy.expose import catalogue, exposition
 from gpuwhy.expose.catalogue import CATALOGUE, FAMILIES
 from gpuwhy.expose.metric import Metric
-from tests.expose.samples import RECORDINGS, replay, view
 
 DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
 METRICS = list(CATALOGUE.values())
@@ -62,7 +62,7 @@ def exposed_classic(text: str) -> dict[str, tuple[str, set[frozenset[str]]]]:
     found: dict[str, tuple[str, set[frozenset[str]]]] = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:
-            kind, sets = found.setdefault(sample.name, (family.type, set()))
+            _, sets = found.setdefault(sample.name, (family.type, set()))
             sets.add(frozenset(sample.labels))
     return found
 

@@ -10,9 +10,9 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.expose.samples import replay
 
 from gpuwhy.expose import exposition
-from tests.expose.samples import replay
 
 GOLDEN = Path(__file__).parent / "golden"
 OF_THE_MACHINE = re.compile(

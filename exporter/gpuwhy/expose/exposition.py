@@ -12,6 +12,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import ModuleType
 
 from prometheus_client import CollectorRegistry
@@ -27,7 +28,7 @@ from prometheus_client.registry import Collector
 from gpuwhy.expose.catalogue import FAMILIES
 from gpuwhy.expose.families import exporter
 from gpuwhy.expose.limits import LABEL_LENGTH
-from gpuwhy.expose.metric import Metric, Sample
+from gpuwhy.expose.metric import Metric, Sample, Samples
 from gpuwhy.expose.view import View
 
 log = logging.getLogger(__name__)
@@ -75,15 +76,15 @@ def collect(
             found.failures[name] += 1
             log.warning("no time left to collect a family", extra={"family": name})
             continue
-        _collect_one(name, family.collect(view), found)
+        _collect_one(name, partial(family.collect, view), found)
         found.durations[name] = clock() - started
     return found
 
 
-def _collect_one(name: str, samples: Iterable[Sample], found: Collected) -> None:
+def _collect_one(name: str, samples: Callable[[], Samples], found: Collected) -> None:
     """All of a family or nothing of it."""
     try:
-        complete = _bounded(samples)
+        complete = _bounded(samples())
     except Exception:  # whatever it is, the other families are served
         found.failures[name] += 1
         log.exception("a metric family failed and is left out", extra={"family": name})
@@ -140,7 +141,8 @@ def render(view: View, accept: str, deadline: float = math.inf) -> tuple[bytes, 
         dropped=_added(view.about.dropped, found.dropped),
         failures=_added(view.about.failures, found.failures),
     )
-    own = exporter.collect(replace(view, about=about), found.durations, found.series)
+    told = replace(view, about=about)
+    own = partial(exporter.collect, told, found.durations, found.series)
     _collect_one("exporter", own, found)
     encoder, content_type = choose_encoder(accept)
     registry = CollectorRegistry(auto_describe=False)

@@ -1,0 +1,127 @@
+"""What single families say, where it is more than a field of a row."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import replace
+
+import pytest
+from tests.expose.samples import PROCESS, RUN, UUID, VERDICTS, T, replay, second, view
+
+from gpuwhy.expose import exposition
+from gpuwhy.expose.families import ledger, source, verdict
+from gpuwhy.expose.metric import Metric
+from gpuwhy.expose.view import Seen, View
+from gpuwhy.ledger.accounts import ACCOUNTS
+from gpuwhy.observe.observation import SOURCES
+
+
+def found(of: View, metric: Metric) -> dict[tuple[str, ...], float]:
+    return exposition.collect(of).samples.get(metric, {})
+
+
+def label(metric: Metric, values: tuple[str, ...], name: str) -> str:
+    return values[metric.labels.index(name)]
+
+
+def test_every_account_of_a_run_starts_at_zero() -> None:
+    for metric, free in ((ledger.GPU_TIME, {"free"}), (ledger.RUN_TIME, set())):
+        samples = found(view(), metric)
+        accounts = {label(metric, labels, "account") for labels in samples}
+        assert accounts == (set(ACCOUNTS) - {"free"}) | free
+        zero = {label(metric, labels, "account") for labels, v in samples.items() if v == 0}
+        assert "stalled" in zero
+
+
+@pytest.mark.parametrize("name", ["shared_victim", "ddp_straggler", "power_cap"])
+def test_the_accounts_add_up_in_both_views(name: str) -> None:
+    shown = replay(name).view()
+    for metric, total in (
+        (ledger.GPU_TIME, ledger.GPU_OBSERVED),
+        (ledger.RUN_TIME, ledger.RUN_HELD),
+    ):
+        sums: dict[tuple[str, ...], float] = defaultdict(float)
+        for labels, value in found(shown, metric).items():
+            sums[tuple(label(metric, labels, name) for name in total.labels)] += value
+        assert sums == pytest.approx(dict(found(shown, total)))
+        assert len(sums) >= 1
+
+
+def test_a_source_says_whether_it_is_up() -> None:
+    samples = found(view(), source.UP)
+    assert set(samples) == {(name,) for name in SOURCES}
+    assert samples[("stacks",)] == 1
+    down = {"t": T, "kind": "source", "source": "stacks", "up": False}
+    shown = view(facts={"source": {"stacks/None/None": down}})
+    assert found(shown, source.UP)[("stacks",)] == 0, "its own word counts, not its last data"
+
+
+def test_of_a_source_in_parts_one_that_is_up_is_enough() -> None:
+    parts = {
+        str(n): {"t": T, "source": "gpm", "up": n == 1, "uuid": str(n), "lost_s": 0.5, "lag_s": n}
+        for n in range(3)
+    }
+    shown = view(facts={"source": parts})
+    assert found(shown, source.UP)[("gpm",)] == 1
+    lost = next(metric for metric, field in source.SUMS if field == "lost_s")
+    assert found(shown, lost)[("gpm",)] == 1.5
+    lag = next(metric for metric, field in source.LATEST if field == "lag_s")
+    assert found(shown, lag)[("gpm",)] == 2
+    dead = {key: {**part, "up": False} for key, part in parts.items()}
+    assert found(view(facts={"source": dead}), source.UP)[("gpm",)] == 0
+
+
+def test_without_any_report_a_source_is_up_if_it_served_the_last_second() -> None:
+    served = view(facts={}, second=second(sources={"gpm"}))
+    assert found(served, source.UP)[("gpm",)] == 1
+    assert found(served, source.UP)[("stacks",)] == 0
+    assert found(view(facts={}, second=None), source.UP)[("gpm",)] == 0
+
+
+def test_a_verdict_has_a_series_for_every_answer() -> None:
+    samples = found(view(), verdict.ACTIVE)
+    active = {labels[-1]: value for labels, value in samples.items()}
+    assert set(active) == set(verdict.ANSWERS)
+    assert [cause for cause, value in active.items() if value] == ["data"]
+    assert list(found(view(), verdict.CODE).values()) == [verdict.ANSWERS.index("data")]
+
+
+def test_codes_of_verdicts_stay_as_dashboards_know_them() -> None:
+    assert (
+        *("none", "data", "launch", "host", "comm", "shared"),
+        *("copy", "throttle", "quota", "stalled", "unknown"),
+    ) == verdict.ANSWERS
+
+
+@pytest.mark.parametrize("answer", ["none", "unknown"])
+def test_an_answer_that_is_no_cause_is_exposed_as_such(answer: str) -> None:
+    entry = {**VERDICTS["gpus"][0], "cause": answer, "causes": []}
+    shown = view(verdicts={**VERDICTS, "gpus": [entry]})
+    active = {labels[-1] for labels, value in found(shown, verdict.ACTIVE).items() if value}
+    assert active == {answer}
+    assert not found(shown, verdict.LOST)
+
+
+def test_a_process_on_two_gpus_is_told_for_each() -> None:
+    from gpuwhy.expose.families import process
+
+    both = {**PROCESS, "gpus": [UUID, "GPU-2"]}
+    worker = {**PROCESS, "pid": 101, "role": "worker"}
+    facts = {"processes": {"": {"t": T, "processes": [both, worker]}}}
+    gpus = {UUID: Seen(T, "0", ""), "GPU-2": Seen(T, "1", "")}
+    samples = found(view(facts=facts, gpus=gpus), process.INFO)
+    assert {(labels[0], labels[1]) for labels in samples} == {(UUID, "0"), ("GPU-2", "1")}
+    assert {label(process.INFO, labels, "pid") for labels in samples} == {"100"}
+
+
+def test_mig_instances_are_kept_apart() -> None:
+    shown = view(gpus={UUID: Seen(T, "0", "7/0")})
+    assert list(found(shown, ledger.GPU_OBSERVED)) == [(UUID, "0", "7/0")]
+
+
+def test_a_view_of_nothing_exposes_sources_and_the_exporter() -> None:
+    body, _, collected = exposition.render(replace(View(now=0.0)), "")
+    assert not collected.failures
+    assert b"gpuwhy_source_up" in body and b"gpuwhy_recorded 0.0" in body
+    assert b"gpuwhy_last_second" not in body
+    assert RUN.encode() not in body
