@@ -173,14 +173,20 @@ def record(path: Path, pid: int, hz: int, seconds: int) -> Capture:
     """Start sampling a process, waits included, for a Chrome trace of about ``seconds``."""
     data = os.memfd_create("gpuwhy-py-spy-record")
     target = Path(f"/proc/self/fd/{data}")
-    arguments = record_arguments(path, pid, hz, seconds, target, "chrometrace")
+    arguments = _record_arguments(path, pid, hz, seconds, target, "chrometrace")
     return Capture([*arguments, "--threads"], data, to_stdout=False)
 
 
-def record_arguments(
+def record_tree(path: Path, pid: int, hz: int, seconds: int, output: Path, form: str) -> Capture:
+    """Start sampling a process and all its descendants, waits included, into a file."""
+    arguments = _record_arguments(path, pid, hz, seconds, output, form)
+    nothing = os.memfd_create("gpuwhy-py-spy-none")
+    return Capture([*arguments, "--subprocesses"], nothing, to_stdout=False)
+
+
+def _record_arguments(
     path: Path, pid: int, hz: int, seconds: int, output: Path, form: str
 ) -> list[str | Path]:
-    """The command line of ``py-spy record``, waits included and without ever stopping the job."""
     return [
         *(path, "record", *NEVER_BLOCK, "--idle", "--format", form, "--rate", str(hz)),
         *("--duration", str(seconds), "--pid", str(pid), "--output", output),
