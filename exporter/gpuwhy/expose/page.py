@@ -193,7 +193,8 @@ def _sources(view: View) -> Iterator[str]:
     yield "</tr></thead><tbody>"
     for source in SOURCES:
         reports = reports_of(view, source)
-        state = ("up" if is_up(reports) else "down") if reports else "not heard of"
+        up = is_up(view, source)
+        state = "up" if up else "down" if reports else "not heard of"
         why = dict.fromkeys(_said(report) for report in reports if not report.get("up"))
         yield (
             f'<tr><th scope="row">{source}</th><td>{state}</td>'

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gpuwhy.expose.metric import Kind, Metric, Samples
 from gpuwhy.expose.view import View
 from gpuwhy.observe.observation import SOURCES, Observation
@@ -58,7 +56,7 @@ def collect(view: View) -> Samples:
     """Every source, heard of or not."""
     for source in SOURCES:
         reports = reports_of(view, source)
-        yield UP, (source,), is_up(reports) if reports else _served(view, source)
+        yield UP, (source,), is_up(view, source)
         if reports:
             yield AGE, (source,), max(0.0, view.now - max(float(r["t"]) for r in reports))
         for metric, field in LATEST:
@@ -74,11 +72,11 @@ def reports_of(view: View, source: str) -> list[Observation]:
     return [r for r in view.facts.get("source", {}).values() if r.get("source") == source]
 
 
-def _served(view: View, source: str) -> bool:
-    return any(source in row.seen for row in (view.second.rows if view.second else ()))
-
-
-def is_up(reports: Sequence[Observation]) -> bool:
-    """What a source says of itself on the whole decides; else whether any of its parts is up."""
+def is_up(view: View, source: str) -> bool:
+    """What a source says of itself on the whole decides; else whether any of its parts is up; and
+    where it says nothing, whether it served the last second."""
+    reports = reports_of(view, source)
+    if not reports:
+        return any(source in row.seen for row in (view.second.rows if view.second else ()))
     whole = [r for r in reports if "uuid" not in r and "pid" not in r]
     return any(bool(r.get("up")) for r in whole or reports)
