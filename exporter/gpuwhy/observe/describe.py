@@ -33,8 +33,8 @@ def describe(timeout: float = TIMEOUT_S) -> dict[str, Any]:
 def gather(*, gpus: bool = True) -> dict[str, Any]:
     """The same, in this process; each part on its own."""
     software = describe_software() | _py_spy()
-    found = _nvml() if gpus else {"error": "the driver did not answer"}
-    cards = found.pop("gpus", [])
+    found: dict[str, Any] = _nvml() if gpus else {"error": "the driver did not answer"}
+    cards: list[dict[str, Any]] = found.pop("gpus", [])
     return {
         "host": describe_host(),
         "gpus": cards,

@@ -116,6 +116,14 @@ def world_size_of(env: Mapping[str, str]) -> int | None:
     return _first_number(env, WORLD_SIZE)
 
 
+def ras_address_of(env: Mapping[str, str]) -> tuple[str, int] | None:
+    """Where NCCL's RAS listens, if ``NCCL_RAS_ADDR`` (``HOST:PORT``) says so."""
+    host, _, port = env.get("NCCL_RAS_ADDR", "").rpartition(":")
+    if not host or not port.isdigit() or int(port) > 65535:
+        return None
+    return host.strip("[]"), int(port)
+
+
 def script_of(argv: Sequence[str]) -> str | None:
     """What a Python command line runs: a file, ``-m MODULE`` or ``-c``; None for an interpreter
     without any."""

@@ -65,11 +65,12 @@ class JobTable:
 
     def gpu_processes(self, uuid: str, pids: Iterable[int]) -> None:
         """The driver lists these processes on a GPU, and no other."""
-        self._listed[uuid] = frozenset(pids)
+        # A new table each time: this comes from another thread than ``update``.
+        self._listed = {**self._listed, uuid: frozenset(pids)}
 
     def worker_seen(self, pid: int) -> None:
         """The stack of a process shows that it is a DataLoader's worker, whatever its name."""
-        self._workers.add(pid)
+        self._workers = self._workers | {pid}
 
     @property
     def holders(self) -> frozenset[int]:
@@ -167,7 +168,7 @@ class JobTable:
         self._members = {member.life: member for member in members}
         self._have_held &= alive
         self._runs = {life: run for life, run in self._runs.items() if life in alive}
-        self._workers &= table.keys()
+        self._workers = self._workers & table.keys()
 
 
 def _rank(process: Process, run: str, gpus: tuple[str, ...]) -> Member:

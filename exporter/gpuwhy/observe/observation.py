@@ -310,5 +310,7 @@ class Source(_Base, total=False):
     failures: int
     lost_s: float  # cumulative ring seconds lost
     torn: int  # cumulative stacks dropped as torn
+    dropped: int  # cumulative observations lost on the way out: who reads them was too slow
+    hung_s: float  # not up because a read has not come back for so long
     share: float  # of one core that the source may use, where it keeps a budget
     version: str  # of the foreign program or library behind it

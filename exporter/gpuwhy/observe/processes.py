@@ -65,6 +65,12 @@ class ProcessSource:
         found: Observation = {"t": now, "kind": "processes", "processes": items}
         return [found, *groups, *self._state.report(now, *self._sight()), *self._refusals(now)]
 
+    def ras_addresses(self) -> frozenset[tuple[str, int]]:
+        """The ports that the jobs have chosen for NCCL's RAS, where they are not the usual one."""
+        envs = (self._census.table[m.pid].env for m in self.members if m.role == "rank")
+        found = (identity.ras_address_of(env or {}) for env in envs)
+        return frozenset(address for address in found if address is not None)
+
     def close(self) -> None:
         """Nothing is held open."""
 
