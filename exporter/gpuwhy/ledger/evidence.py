@@ -12,6 +12,10 @@ Item = dict[str, Any]
 """{"text", "value", "unit", "source"}."""
 
 
+NOTICEABLE = 0.01
+"""A smaller share of the host's time is no evidence."""
+
+
 class _Evidence:
     """Collects items whose value is known."""
 
@@ -41,7 +45,7 @@ def _busy_source(window: Window) -> str:
 def _data(window: Window, found: _Evidence) -> None:
     found.add("host time waiting for the next batch", window.phase("data_wait"), "ratio", "stacks")
     inline = window.phase("data_inline", "data_sampler")
-    if inline:
+    if (inline or 0.0) >= NOTICEABLE:
         found.add("host time making the batch itself", inline, "ratio", "stacks")
     found.add("workers at work", window.queue("busy_workers"), "workers", "stacks")
     found.add("workers in all", window.queue("workers"), "workers", "processes")
@@ -67,11 +71,11 @@ def _launch(window: Window, found: _Evidence) -> None:
 
 def _host(window: Window, found: _Evidence) -> None:
     found.add("host time in the job's own Python", window.phase("user"), "ratio", "stacks")
-    found.add(
-        "host time waiting for the device", window.phase("sync", "framework"), "ratio", "stacks"
-    )
+    device = window.phase("sync", "framework")
+    if (device or 0.0) >= NOTICEABLE:
+        found.add("host time waiting for the device", device, "ratio", "stacks")
     logging = window.phase("logging")
-    if logging:
+    if (logging or 0.0) >= NOTICEABLE:
         found.add("host time logging", logging, "ratio", "stacks")
     found.add("batches ready (estimate)", window.queue("ready"), "batches", "stacks")
     if any(run.straggler for run in window.runs):
