@@ -112,7 +112,7 @@ def _cause(
 ) -> list[str]:
     lines = style.column("lost", _cost(cause, shares, seconds))
     for number, evidence in enumerate(cause.get("evidence", [])):
-        lines += style.column("" if number else "evidence", _evidence(evidence))
+        lines += style.column("" if number else "evidence", evidence_line(evidence))
     function = cause.get("function")
     if function:
         where = f"{function['name']}  {function['file']}:{function['line']}"
@@ -134,7 +134,7 @@ def _cost(cause: Mapping[str, Any], shares: Sequence[float], seconds: float) -> 
     return f"{cost}; confidence {printable(sure)}" if sure else cost
 
 
-def _evidence(evidence: Mapping[str, Any]) -> str:
+def evidence_line(evidence: Mapping[str, Any]) -> str:
     """The words, their number and their source."""
     text = printable(evidence["text"])
     value = evidence.get("value")

@@ -11,6 +11,7 @@ from datetime import datetime, timezone
 from html import escape
 from typing import Any
 
+from gpuwhy.evidence.report import evidence_line
 from gpuwhy.evidence.words import ACCOUNT_WORDS, INFORMATION, cause_words, reason_words
 from gpuwhy.expose.families.source import is_up, reports_of
 from gpuwhy.expose.notifications import Notification
@@ -118,8 +119,7 @@ def _cause(cause: Mapping[str, Any], view: View) -> Iterator[str]:
     yield f"<h5>{escape(title)}</h5><dl>"
     yield f"<dt>Cost</dt><dd>{_cost(cause, view)}</dd>"
     for evidence in cause.get("evidence", ()):
-        source = f" <small>[{escape(str(evidence['source']))}]</small>"
-        yield f"<dt>Evidence</dt><dd>{escape(str(evidence['text']))}{source}</dd>"
+        yield f"<dt>Evidence</dt><dd>{escape(evidence_line(evidence))}</dd>"
     function = cause.get("function")
     if function:
         where = f"{function['file']}:{function['line']}"

@@ -25,6 +25,7 @@ from gpuwhy.expose.state import State
 from gpuwhy.expose.web_config import WebConfigError
 from gpuwhy.observe.observation import Observation
 from gpuwhy.observe.recording import RecordingError, read_header
+from gpuwhy.observe.supervisor import observe
 
 log = logging.getLogger(__name__)
 
@@ -151,9 +152,7 @@ def _source(settings: Settings) -> Open:
 
 
 def _live(settings: Settings) -> AbstractContextManager[Iterable[Sequence[Observation]]]:
-    from gpuwhy.observe.supervisor import observe
-
-    return observe(settings)
+    return observe({"max_overhead": settings.max_overhead})
 
 
 @contextlib.contextmanager
