@@ -19,7 +19,7 @@ _CONTAINER_SIGNS = ("/.dockerenv", "/run/.containerenv", "/run/secrets/kubernete
 def describe_host(cgroup_mount: str = "/sys/fs/cgroup") -> dict[str, Any]:
     """Name, kernel, size, and whether we look at it from inside a container. Absent is unknown."""
     values = {
-        "name": platform.node() or None,
+        "hostname": platform.node() or None,
         "system": platform.system(),
         "kernel": platform.release(),
         "machine": platform.machine(),
