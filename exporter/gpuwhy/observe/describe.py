@@ -8,13 +8,14 @@ from typing import Any
 
 from gpuwhy.observe import child
 from gpuwhy.observe.host_info import describe_host, describe_limits, describe_software
+from gpuwhy.observe.recording import Header, header
 
 TIMEOUT_S = 30.0
 """Without persistence mode the driver wakes every GPU first, seconds each."""
 
 
-def describe(timeout: float = TIMEOUT_S) -> dict[str, Any]:
-    """``host``, ``gpus``, ``software`` and ``limits``, as ``recording.header`` takes them.
+def describe(note: str | None = None, timeout: float = TIMEOUT_S) -> Header:
+    """The header of a recording that begins now on this host.
 
     A driver that hangs costs the GPUs and the versions, not the rest. Raises OSError where no
     process can be started.
@@ -27,11 +28,11 @@ def describe(timeout: float = TIMEOUT_S) -> dict[str, Any]:
         found = gather(gpus=False)
     finally:
         child.end(process, 0.0)
-    return dict(found)
+    return header(**found, note=note)
 
 
 def gather(*, gpus: bool = True) -> dict[str, Any]:
-    """The same, in this process; each part on its own."""
+    """What the header holds of this host, found in this process; each part on its own."""
     software = describe_software() | _py_spy()
     found: dict[str, Any] = _nvml() if gpus else {"error": "the driver did not answer"}
     cards: list[dict[str, Any]] = found.pop("gpus", [])
