@@ -8,6 +8,7 @@ source asks for a new process.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -15,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import BinaryIO
 
 from gpuwhy.observe import wire
@@ -114,6 +116,9 @@ def main(options: Options) -> None:
     # Whatever a library prints must not mix with the lines: standard output becomes our own file.
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=1 << 16)
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    # Where memory runs out, we are to be killed, not the job.
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("500")
     observer = Observer(options, output)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: observer.ending.set())
@@ -125,6 +130,7 @@ def main(options: Options) -> None:
 
 def _lifeline(ending: threading.Event) -> None:
     """Wait for the end of standard input: our parent is gone."""
-    while os.read(sys.stdin.fileno(), 4096):
-        pass
+    with contextlib.suppress(OSError):
+        while os.read(0, 4096):
+            pass
     ending.set()

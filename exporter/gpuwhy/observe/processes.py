@@ -58,7 +58,8 @@ class ProcessSource:
         wanted = holders | {member.pid for member in self.members}
         frameworks = holders.isdisjoint(self._census.table)
         table = self._census.update(now, wanted, frameworks)
-        self.members = self.jobs.update(now, table)[:MOST]
+        members = self.jobs.update(now, table)[:MOST]  # ranks come first
+        self.members = sorted(members, key=lambda member: member.life)
         groups = self._groups.poll(now, [table[member.pid] for member in self.members])
         items = [self._item(member, table[member.pid]) for member in self.members]
         self._forget()

@@ -56,17 +56,20 @@ def groups(
         for pid in candidates
         if pid not in workers and table[pid].name != WORKER_NAME
     }
+    numbered = {pid for pid, a in above.items() if a is not None and _has_own_number(table[pid], a)}
     made = Counter(
         parent.pid
         for pid, parent in above.items()
-        if parent and pid in holders and is_multiprocessing_child(table[pid], table)
+        if parent is not None
+        and pid in holders
+        and pid not in numbered
+        and is_multiprocessing_child(table[pid], table)
     )
     spawners = {pid for pid, count in made.items() if count > 1}
     ranks = {
         pid
         for pid, parent in above.items()
-        if pid not in spawners
-        and (parent is None or parent.pid in spawners or _has_own_number(table[pid], parent))
+        if pid not in spawners and (parent is None or parent.pid in spawners or pid in numbered)
     }
     return _grouped(table, ranks, spawners)
 

@@ -169,7 +169,7 @@ class Observer:
         process = self._process
         assert process is not None
         while not self._stop.wait(0.2):
-            status = process.poll()
+            status = child.exit_status(process)
             if status is not None:
                 ended = f"signal {-status}" if status < 0 else f"exit status {status}"
                 return f"it ended ({ended})"
