@@ -134,6 +134,7 @@ def test_a_gpu_without_a_job_and_a_job_without_a_gpu() -> None:
     assert "GPU 1: no training job holds it" in shown
     assert "No GPU in sight, rank 0: waiting for the input pipeline" in shown
     assert "none: no GPU of this job is in sight" in shown
+    assert "48 % of the host's time, over 20 s" in shown, "what is not seen is not counted"
 
 
 def test_runs_stay_together_and_equal_gpus_are_told_once() -> None:

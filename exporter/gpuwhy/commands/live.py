@@ -107,7 +107,7 @@ class Progress:
         self._word = word
         self._on = stream.isatty()
 
-    def show(self, watched_s: float, sight: Sight) -> None:
+    def show(self, watched_s: float, sight: Sight | str) -> None:
         """Draw the line anew."""
         total = "" if self._for_s is None else f" of {self._for_s:.0f}"
         self._draw(f"{self._word}: {max(0.0, watched_s):.0f}{total} s, {sight}")
@@ -125,10 +125,10 @@ class Progress:
 
 
 def observing(settings: Settings) -> AbstractContextManager[Iterator[list[Observation]]]:
-    """Batches of what is observed on this host, at least two a second."""
+    """Batches of what is observed on this host, at least two a second, looking closely."""
     from gpuwhy.observe import supervisor
 
-    return supervisor.observe({"max_overhead": settings.max_overhead})
+    return supervisor.observe({"pace": "close", "max_overhead": settings.max_overhead})
 
 
 @contextmanager

@@ -90,7 +90,8 @@ def _entries(alike: list[Entry], seconds: float, style: Style) -> list[str]:
     for number, cause in enumerate(worst["causes"]):
         if number:
             lines += ["", style.paint(f"  Also {cause_words(cause['cause'])}", "bold")]
-        lines += _cause(cause, [_cause_share(entry, number) for entry in alike], seconds, style)
+        shares = [_cause_share(entry, number) for entry in alike]
+        lines += _cause(cause, shares, seconds, bool(worst["accounts"]), style)
     return lines + _accounts(alike, style)
 
 
@@ -108,9 +109,13 @@ def _headline(alike: list[Entry], style: Style) -> list[str]:
 
 
 def _cause(
-    cause: Mapping[str, Any], shares: Sequence[float], seconds: float, style: Style
+    cause: Mapping[str, Any],
+    shares: Sequence[float],
+    seconds: float,
+    gpu_seen: bool,
+    style: Style,
 ) -> list[str]:
-    lines = style.column("lost", _cost(cause, shares, seconds))
+    lines = style.column("lost", _cost(cause, shares, seconds, gpu_seen))
     for number, evidence in enumerate(cause.get("evidence", [])):
         lines += style.column("" if number else "evidence", evidence_line(evidence))
     function = cause.get("function")
@@ -122,12 +127,15 @@ def _cause(
     return lines
 
 
-def _cost(cause: Mapping[str, Any], shares: Sequence[float], seconds: float) -> str:
+def _cost(cause: Mapping[str, Any], shares: Sequence[float], seconds: float, gpu_seen: bool) -> str:
     share = sum(shares) / len(shares)
-    cost = (
-        f"{_percent(share)} of the time, {sum(shares) * seconds:.1f} of "
-        f"{len(shares) * seconds:.1f} GPU-seconds"
-    )
+    if not gpu_seen:
+        cost = f"{_percent(share)} of the host's time, over {seconds:.0f} s"
+    else:
+        cost = (
+            f"{_percent(share)} of the time, {sum(shares) * seconds:.1f} of "
+            f"{len(shares) * seconds:.1f} GPU-seconds"
+        )
     sure = cause.get("confidence")
     if isinstance(sure, int | float):
         return f"{cost}; {sure * 100:.0f} % sure"
