@@ -17,6 +17,9 @@ PIDS_APART = 5_000_000
 HOST_KINDS = frozenset(("host", "network_port"))
 """Kinds of the host as a whole: those of the first recording stand for all."""
 
+TABLE_HOLDS_S = 5.0
+"""A host has one process table: each recording's part of it holds this long."""
+
 
 class Names:
     """What is taken by the recordings so far."""
@@ -25,6 +28,16 @@ class Names:
         self.gpus = 0
         self.uuids: set[str] = set()
         self.runs: dict[str, int] = {}  # run -> number of the recording that has it
+        self.tables: dict[int, Observation] = {}  # last process table, by number of the recording
+
+    def host_table(self, t: float) -> list[dict[str, Any]]:
+        """The processes of all recordings, of those that have lately told theirs."""
+        return [
+            process
+            for _, table in sorted(self.tables.items())
+            if t - float(table["t"]) <= TABLE_HOLDS_S
+            for process in table["processes"]
+        ]
 
 
 class Relabel:
@@ -48,6 +61,9 @@ class Relabel:
         out = {name: self._value(name, value) for name, value in observation.items()}
         if kind == "sm_share":
             out["shares"] = [[self._pid(share[0]), *share[1:]] for share in out["shares"]]
+        if kind == "processes":
+            self._names.tables[self._number] = out
+            out = {**out, "processes": self._names.host_table(float(out["t"]))}
         if kind == "cgroup":
             out["path"] = self._path(out["path"])
         if kind == "source" and not {"uuid", "pid"} & out.keys() and self._number > 0:
