@@ -6,10 +6,10 @@ from collections import defaultdict
 from dataclasses import replace
 
 import pytest
-from tests.expose.samples import PROCESS, RUN, UUID, VERDICTS, T, replay, second, view
+from tests.expose.samples import PROCESS, RUN, UUID, VERDICTS, T, rank, replay, second, view
 
 from gpuwhy.expose import exposition
-from gpuwhy.expose.families import ledger, source, verdict
+from gpuwhy.expose.families import ledger, source, training, verdict
 from gpuwhy.expose.metric import Metric
 from gpuwhy.expose.view import Seen, View
 from gpuwhy.ledger.accounts import ACCOUNTS
@@ -125,3 +125,16 @@ def test_a_view_of_nothing_exposes_sources_and_the_exporter() -> None:
     assert b"gpuwhy_source_up" in body and b"gpuwhy_recorded 0.0" in body
     assert b"gpuwhy_last_second" not in body
     assert RUN.encode() not in body
+
+
+def test_progress_is_a_step_or_a_change_of_stack() -> None:
+    def age(steps: list[int | None], stuck: float | None) -> float | None:
+        seconds = [rank(step=step, stuck_s=stuck) for step in steps]
+        return training.progress_age(seconds)
+
+    assert age([1, 1, 1, 2, 2, 2], 30.0) == 2.0, "a starved loop sits in one line and goes on"
+    assert age([1, 1, 1, 1], 30.0) == 30.0
+    assert age([1, 2], 0.3) == 0.0
+    assert age([None, 1, None, 2], 7.0) == 7.0, "a gap is no step"
+    assert age([None], None) is None
+    assert age([1, 1], None) is None, "how long is not known"

@@ -8,8 +8,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -24,6 +23,7 @@ from gpuwhy.expose.notifications import Notifications
 from gpuwhy.expose.state import State
 from gpuwhy.expose.web_config import WebConfigError
 from gpuwhy.observe.observation import Observation
+from gpuwhy.observe.playback import play
 from gpuwhy.observe.recording import RecordingError, read_header
 from gpuwhy.observe.supervisor import observe
 
@@ -83,7 +83,7 @@ def _serve(settings: Settings, web: Web, sock: socket.socket) -> int:
         overhead_limit=settings.max_overhead,
     )
     ends = bool(settings.recording) and not settings.loop
-    feed = Feed(state, _source(settings), stop, ends=ends)
+    feed = Feed(state, _source(settings, stop), stop, ends=ends)
     server = uvicorn.Server(_config(state, web))
     answering = threading.Thread(
         target=_answer, args=(server, sock, stop), name="http", daemon=True
@@ -147,16 +147,13 @@ def _signals(stop: threading.Event) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _source(settings: Settings) -> Open:
-    return lambda: _recorded(settings) if settings.recording else _live(settings)
-
-
-def _live(settings: Settings) -> AbstractContextManager[Iterable[Sequence[Observation]]]:
-    return observe({"max_overhead": settings.max_overhead})
+def _source(settings: Settings, stop: threading.Event) -> Open:
+    if settings.recording:
+        return lambda: _recorded(settings, stop)
+    return lambda: observe({"max_overhead": settings.max_overhead})
 
 
 @contextlib.contextmanager
-def _recorded(settings: Settings) -> Iterator[Iterable[Sequence[Observation]]]:
-    from gpuwhy.observe.playback import play
-
-    yield ([observation] for observation in play(settings.recording, 1.0, loop=settings.loop))
+def _recorded(settings: Settings, stop: threading.Event) -> Iterator[Iterable[list[Observation]]]:
+    played = play(settings.recording, 1.0, loop=settings.loop, stop=stop)
+    yield ([observation] for observation in played)

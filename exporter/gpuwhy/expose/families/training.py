@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
+from gpuwhy.expose.limits import RECENT_S
 from gpuwhy.expose.metric import RUN, Metric, Samples, on_run
 from gpuwhy.expose.view import View
 from gpuwhy.signals.row import RunSignals
@@ -36,6 +38,11 @@ CONTEXT = Metric(
     3,
     "GPU and run",
     "Share of the main thread's time inside startup, evaluation or checkpoint, over the same 10 s.",
+)
+PROGRESS_AGE = on_run(
+    "gpuwhy_training_progress_age_seconds",
+    "Time since the loop was last seen to move: its step counter advanced, or the main thread's "
+    "stack changed, whichever is the later.",
 )
 SAMPLES = on_run("gpuwhy_training_stack_samples", "Stack samples behind the last second's phases.")
 
@@ -75,13 +82,6 @@ FROM_RUN: tuple[tuple[Metric, Callable[[RunSignals], float | None]], ...] = (
     (
         on_run("gpuwhy_training_step_seconds", "Time that one step takes."),
         lambda run: _seconds(run.steps_per_second),
-    ),
-    (
-        on_run(
-            "gpuwhy_training_progress_age_seconds",
-            "Time since the main thread was last seen to move: how long its stack has not changed.",
-        ),
-        lambda run: run.stuck_s,
     ),
     (
         on_run("gpuwhy_training_age_seconds", "Time since the rank's process started."),
@@ -176,7 +176,7 @@ FROM_RUN: tuple[tuple[Metric, Callable[[RunSignals], float | None]], ...] = (
 )
 """Metrics that are a field of the row of signals."""
 
-METRICS = (*(metric for metric, _ in FROM_RUN), STEP_INFO, PHASE, CONTEXT, SAMPLES)
+METRICS = (*(metric for metric, _ in FROM_RUN), PROGRESS_AGE, STEP_INFO, PHASE, CONTEXT, SAMPLES)
 
 
 def collect(view: View) -> Samples:
@@ -189,12 +189,29 @@ def collect(view: View) -> Samples:
             yield STEP_INFO, (*labels, run.step_name), 1
         if run.phases is not None:
             yield SAMPLES, labels, run.samples
+    for on, signals in view.ranks_over(RECENT_S).items():
+        yield PROGRESS_AGE, view.run(on), progress_age(signals)
     for on, signals in view.ranks_over(MEAN_S).items():
         seen = [run for run in signals if run.phases is not None]
         for phase, share in means([run.phases or {} for run in seen]).items():
             yield PHASE, (*view.run(on), phase), share
         for context, share in means([run.contexts for run in seen]).items():
             yield CONTEXT, (*view.run(on), context), share
+
+
+def progress_age(seconds: Sequence[RunSignals]) -> float | None:
+    """Seconds since the last sign of progress in consecutive seconds of one rank.
+
+    The stack alone does not tell: a starved loop sits in the same line at every sample.
+    """
+    steps = [run.step for run in reversed(seconds)]
+    moved = (
+        float(age)
+        for age, (newer, older) in enumerate(pairwise(steps))
+        if newer is not None and older is not None and newer != older
+    )
+    known = [next(moved, None), seconds[-1].stuck_s if seconds else None]
+    return min((age for age in known if age is not None), default=None)
 
 
 def means(shares: Sequence[Mapping[str, float]]) -> dict[str, float]:
