@@ -58,6 +58,7 @@ BAD_VALUES = {
     "loop": "2",
     "web.listen-address": "9877",
     "web.config.file": "\0",
+    "web.notifications-from": "172.16.0.1/12",
     "gpu-hour-price": "-1",
     "max-overhead": "200%",
 }

@@ -138,6 +138,16 @@ class Settings:
         metavar="FILE",
         commands=("serve",),
     )
+    web_notifications_from: tuple[str, ...] = _option(
+        "web.notifications-from",
+        (),
+        values.networks,
+        "networks whose Alertmanager may post notifications to the page, beside this host: "
+        "172.16.0.0/12, or several with commas",
+        metavar="NETWORKS",
+        commands=("serve",),
+        shown_default="this host alone",
+    )
     gpu_hour_price: float | None = _option(
         "gpu-hour-price",
         None,

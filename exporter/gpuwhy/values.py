@@ -5,6 +5,7 @@ The messages say what was given and what is expected; the caller puts the option
 
 from __future__ import annotations
 
+import ipaddress
 import math
 import re
 from collections.abc import Callable
@@ -105,6 +106,17 @@ def address(text: str) -> str:
     if not re.fullmatch(r"\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]*", host):
         raise ValueError(f"{text!r} is no address: an IPv6 host stands in brackets, [::1]:9877")
     return text
+
+
+def networks(text: str) -> tuple[str, ...]:
+    """Networks in CIDR form, separated by commas: ``172.16.0.0/12,fd00::/8``."""
+    found = []
+    for part in text.split(","):
+        try:
+            found.append(str(ipaddress.ip_network(part.strip())))
+        except ValueError:
+            raise ValueError(f"{part.strip()!r} is no network: write 172.16.0.0/12") from None
+    return tuple(found)
 
 
 def _float(text: str) -> float:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gpuwhy.expose.notifications import KEPT, LONGEST, Notifications, may_post, parse
+from gpuwhy.values import networks
 
 ALERT = {
     "status": "firing",
@@ -62,8 +63,15 @@ def test_texts_and_number_are_bounded() -> None:
     assert len(received.latest()) == KEPT
 
 
+def test_networks_are_read_from_an_option() -> None:
+    assert networks("172.16.0.0/12, fd00::/8") == ("172.16.0.0/12", "fd00::/8")
+    for bad in ("", "172.16.0.1/12", "x", "10.0.0.0/8,"):
+        with pytest.raises(ValueError, match="is no network"):
+            networks(bad)
+
+
 @pytest.mark.parametrize(
-    ("host", "networks", "may"),
+    ("host", "allowed", "may"),
     [
         ("127.0.0.1", (), True),
         ("127.9.9.9", (), True),
@@ -77,5 +85,5 @@ def test_texts_and_number_are_bounded() -> None:
         (None, (), False),
     ],
 )
-def test_who_may_post(host: str | None, networks: tuple[str, ...], may: bool) -> None:
-    assert may_post(host, networks) is may
+def test_who_may_post(host: str | None, allowed: tuple[str, ...], may: bool) -> None:
+    assert may_post(host, allowed) is may

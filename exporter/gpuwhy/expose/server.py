@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -45,6 +45,8 @@ class Settings(Protocol):
     def web_listen_address(self) -> str: ...
     @property
     def web_config_file(self) -> Path | None: ...
+    @property
+    def web_notifications_from(self) -> tuple[str, ...]: ...
     @property
     def recording(self) -> tuple[Path, ...]: ...
     @property
@@ -84,7 +86,7 @@ def _serve(settings: Settings, web: Web, sock: socket.socket) -> int:
     )
     ends = bool(settings.recording) and not settings.loop
     feed = Feed(state, _source(settings, stop), stop, ends=ends)
-    server = uvicorn.Server(_config(state, web))
+    server = uvicorn.Server(_config(state, web, settings.web_notifications_from))
     answering = threading.Thread(
         target=_answer, args=(server, sock, stop), name="http", daemon=True
     )
@@ -103,9 +105,9 @@ def _serve(settings: Settings, web: Web, sock: socket.socket) -> int:
     return 0
 
 
-def _config(state: State, web: Web) -> uvicorn.Config:
+def _config(state: State, web: Web, networks: Sequence[str]) -> uvicorn.Config:
     config = uvicorn.Config(
-        make(state, web, Notifications()),
+        make(state, web, Notifications(), networks),
         log_config=None,
         log_level="warning",
         access_log=False,
