@@ -14,8 +14,9 @@ from gpuwhy.commands import live
 from gpuwhy.commands.command import ANSWERED, NOTHING, USAGE, CommandError
 from gpuwhy.evidence import report
 from gpuwhy.evidence.terminal import style_for
-from gpuwhy.observe import recording
+from gpuwhy.observe import playback
 from gpuwhy.observe.observation import Observation
+from gpuwhy.observe.recording import RecordingError
 from gpuwhy.pipeline import Pipeline
 from gpuwhy.settings import Settings
 
@@ -61,10 +62,10 @@ def from_recording(paths: Sequence[Path], for_s: float | None) -> tuple[Verdict,
     names = ", ".join(str(path) for path in paths)
     pipeline = Pipeline(keep_s=7 * 86400)
     try:
-        for chunk in _chunks(_observations(paths)):
+        for chunk in _chunks(playback.play(paths)):
             _feed(pipeline, chunk, names)
         pipeline.finish()
-    except recording.RecordingError as error:
+    except RecordingError as error:
         raise CommandError(str(error), USAGE) from error
     return pipeline.verdicts(for_s), f"from {names}"
 
@@ -89,15 +90,6 @@ def nothing_seen(verdict: Verdict, recorded: bool) -> str:
         "Start the job first and let it run for a few seconds; if it is running, "
         "`gpuwhy doctor` says what hides it (root sees most)"
     )
-
-
-def _observations(paths: Sequence[Path]) -> Iterator[Observation]:
-    """Of one recording as it is; several are merged as the GPUs of one host."""
-    if len(paths) == 1:
-        return recording.read(paths[0])[1]
-    from gpuwhy.observe import playback
-
-    return playback.play(list(paths), speed=None)
 
 
 def _feed(pipeline: Pipeline, chunk: list[Observation], names: str) -> None:
