@@ -13,7 +13,9 @@ HEAD = """# Configuration
 
 Made from the code by `python -m gpuwhy.settings_page --write`: do not edit.
 
-Each option is taken from the command line, else from the environment, else from one YAML file that `--config FILE` or `GPUWHY_CONFIG` names. The file's keys are the names of the flags without their dashes; a dot may also be written as a level:
+Each option is taken from the command line, else from the environment, else from one YAML file
+that `--config FILE` or `GPUWHY_CONFIG` names. The file's keys are the names of the flags without
+their dashes; a dot may also be written as a level:
 
 ```yaml
 log.level: warning
@@ -21,7 +23,10 @@ web:
   listen-address: 127.0.0.1:9877
 ```
 
-An unknown key, a key that stands twice and a bad value are refused with the file and line, and exit status 2. `gpuwhy --config FILE --config.check` checks the options, the environment and the file, and does nothing else. An empty variable counts as unset; several recordings are separated by `:` in a variable and are a list in the file.
+An unknown key, a key that stands twice and a bad value are refused with the file and line, and
+exit status 2. `gpuwhy --config FILE --config.check` checks the options, the environment and the
+file, and does nothing else. An empty variable counts as unset; several recordings are separated by
+`:` in a variable and are a list in the file.
 
 | option | variable | commands | default | meaning |
 | --- | --- | --- | --- | --- |
