@@ -1,7 +1,8 @@
 /* A stand-in libnvidia-ml.so.1 for injecting errors, never for accuracy.
  *
  * Layouts and numbers follow nvml.h as nvidia-ml-py knows it. What it answers comes from the file
- * named by STANDIN_NVML, read anew at each call, so a test can change it while a source runs:
+ * named by STANDIN_NVML, read anew at each call, so a test can change it while a source runs (the
+ * names of the calls are written to the file named by STANDIN_NVML_LOG):
  *
  *   gpus N                       number of GPUs (1)
  *   fail CALL CODE [GPU]         the call returns this code ("*": every call on a device)
@@ -13,8 +14,9 @@
  *   process GPU PID BYTES LIST   LIST: compute, graphics, mps
  *   share GPU PID SM MEMORY      percent
  *   xid GPU NUMBER               one event for each such line
- *   set NAME VALUE               architecture, gpm, power_mw, reasons, link_count, power_ring,
- *                                sentinels, memory_used, event_types
+ *   set NAME VALUE               architecture, virtualization, gpm, nan, reasons, utilization,
+ *                                link_count, power_ring, power_limit_mw, memory_used,
+ *                                event_types, sentinels
  */
 #include <math.h>
 #include <stdio.h>
@@ -121,7 +123,13 @@ static void visit_gpu(char **w, int n, void *arg) {
     struct gate *g = arg;
     if (n > 1 && atoi(w[1]) == g->gpu) g->lost = 1;
 }
+static void note(const char *call) {
+    const char *path = getenv("STANDIN_NVML_LOG");
+    FILE *file = path ? fopen(path, "a") : NULL;
+    if (file) fprintf(file, "%s\n", call), fclose(file);
+}
 static Return gate(const char *call, const Device *device) {
+    note(call);
     struct gate g = {call, device ? device->gpu : -1, OK, 0, 0};
     for (script("hang", visit_hang, &g); g.hang; script("hang", visit_hang, &g)) {
         g.hang = 0;

@@ -59,7 +59,7 @@ class ProcessReader:
         if refused and not found:
             device.say("gpu_processes", False, *explain_refusal(refused, virtual=device.virtual))
             return []
-        self._judge(device, t, bool(found), info)
+        self._judge(device, bool(found), info)
         return [
             {
                 "t": t,
@@ -106,16 +106,17 @@ class ProcessReader:
         """Is there such a process in our PID namespace?"""
         return 0 < pid < 2**31 and (self.proc / str(pid)).exists()
 
-    def _judge(self, device: Device, t: float, any_seen: bool, info: Any) -> None:
+    def _judge(self, device: Device, any_seen: bool, info: Any) -> None:
         """Say that the list is up, unless memory is held by nobody in sight for a while."""
+        now = device.now
         # Without version 2 "used" holds the driver's own reserve.
         used = int(info.used) if info is not None and hasattr(info, "reserved") else 0
         hidden = not any_seen and used > UNSEEN_BYTES and not self._in_host_namespace()
         if not hidden:
             self._unseen_since = None
-        elif self._unseen_since is None or t < self._unseen_since:
-            self._unseen_since = t
-        if self._unseen_since is not None and t - self._unseen_since >= UNSEEN_S:
+        elif self._unseen_since is None or now < self._unseen_since:
+            self._unseen_since = now
+        if self._unseen_since is not None and now - self._unseen_since >= UNSEEN_S:
             device.say("gpu_processes", False, *OTHER_NAMESPACE)
         else:
             device.say("gpu_processes", True)

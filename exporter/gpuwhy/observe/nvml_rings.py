@@ -71,8 +71,9 @@ def estimate_step(times: Sequence[float]) -> float | None:
     rough = median(gaps) if len(gaps) >= LEAST_GAPS else 0.0
     if rough <= 0.0:
         return None
-    fits = {rough * (0.75 + i / 500): 0.0 for i in range(276)}
-    fits = {step: concentration(times, step) for step in fits}
+    # Not down to half of it: a grid of half the true step fits as well.
+    steps = [rough * (0.6 + i / 500) for i in range(700)]
+    fits = {step: concentration(times, step) for step in steps}
     best = max(fits, key=lambda step: fits[step])
     if fits[best] < LEAST_FIT:
         return None
@@ -82,14 +83,13 @@ def estimate_step(times: Sequence[float]) -> float | None:
 
 
 class RingMerger:
-    """State of one ring between reads. ``since``: samples before this time are of no interest."""
+    """State of one ring between reads. ``since``: samples up to this time are of no interest."""
 
     def __init__(self, since: float) -> None:
-        self.since = since
-        self.step: float | None = None
-        self.newest: float | None = None  # stamp of the newest sample taken
+        self.newest = since  # stamp of the newest sample taken
         self.cell = 0  # its cell
-        self.phase = 0.0  # running mean of stamp - cell * step
+        self.step: float | None = None
+        self.phase: float | None = None  # running mean of stamp - cell * step
         self.lost_s = 0.0
 
     def merge(self, samples: Sequence[Sample]) -> list[Stretch]:
@@ -97,33 +97,26 @@ class RingMerger:
         times = [t for t, _ in samples]
         if self.step is None:
             self.step = estimate_step(times)
-        if self.step is None:
+        if self.step is None or not times:
             return []
-        step = self.step
-        if self.newest is None:
-            self._settle_phase(times, step)
-            return self._rows([s for s in samples if s[0] > self.since], step, 0.0)
-        fresh = [s for s in samples if s[0] > self.newest + SAME * step]
-        wrapped = bool(times) and times[0] > self.newest + WRAPPED * step
-        return self._rows(fresh, step, times[0] - self.newest - step if wrapped else 0.0)
+        step, newest = self.step, self.newest
+        if self.phase is None:
+            self.phase = first_phase(times, step)
+            self.cell = round((newest - self.phase) / step) - 1
+        lost = times[0] - newest - step if times[0] > newest + WRAPPED * step else 0.0
+        fresh = [s for s in samples if s[0] > newest + SAME * step]
+        return self._rows(self._place(fresh, self.phase, step), step, lost) if fresh else []
 
     def resync(self, samples: Sequence[Sample]) -> None:
         """The clock was set: go on behind the newest sample of this read."""
-        self.newest, self.since = None, max((t for t, _ in samples), default=self.since)
+        self.phase, self.newest = None, max((t for t, _ in samples), default=self.newest)
 
-    def _settle_phase(self, times: Sequence[float], step: float) -> None:
-        """Take the phase from all stamps of the first read, the grid's nearest cell as zero."""
-        first = times[-1] - round(times[-1] / step) * step
-        errors = [t - first - round((t - first) / step) * step for t in times]
-        self.phase = first + median(errors)
-        self.cell = round((times[0] - self.phase) / step) - 1
-
-    def _place(self, fresh: Sequence[Sample], step: float) -> dict[int, float]:
+    def _place(self, fresh: Sequence[Sample], phase: float, step: float) -> dict[int, float]:
         """Give each sample a cell after ``self.cell``; advance cell, phase and newest."""
         cells: dict[int, float] = {}
         latest, shared = self.cell, 1
         for t, value in fresh:
-            cell = round((t - self.phase) / step)
+            cell = round((t - phase) / step)
             if cell > latest:
                 cells[cell], latest, shared = value, cell, 1
             elif latest in cells and latest - 1 not in cells and latest - 1 > self.cell:
@@ -135,20 +128,12 @@ class RingMerger:
             else:  # the cell was given in an earlier read
                 latest, shared = latest + 1, 1
                 cells[latest] = value
-            self._follow(t - self.phase - cell * step, step)
-        self.cell, self.newest = latest, fresh[-1][0]
+            phase = follow(phase, t - phase - cell * step, step)
+        self.cell, self.phase, self.newest = latest, phase, fresh[-1][0]
         return cells
 
-    def _follow(self, error: float, step: float) -> None:
-        self.phase += GAIN * error
-        if abs(self.phase) > SLIP * step:
-            self.phase -= step if self.phase > 0 else -step
-
-    def _rows(self, fresh: Sequence[Sample], step: float, lost: float) -> list[Stretch]:
-        """Place the samples and cut where a hole is too long; ``lost``: before the first."""
-        if not fresh:
-            return []
-        cells = self._place(fresh, step)
+    def _rows(self, cells: dict[int, float], step: float, lost: float) -> list[Stretch]:
+        """Cut where a hole is too long; ``lost``: seconds before the first cell."""
         rows: list[Stretch] = []
         row: list[int] = []
         for cell in sorted(cells):
@@ -159,6 +144,20 @@ class RingMerger:
         rows.append(_row(row, cells, step, lost))
         self.lost_s += sum(r.lost for r in rows)
         return rows
+
+
+def first_phase(times: Sequence[float], step: float) -> float:
+    """Where the stamps of a whole read lie against the grid, at most half a step off."""
+    first = times[-1] - round(times[-1] / step) * step
+    return first + median(t - first - round((t - first) / step) * step for t in times)
+
+
+def follow(phase: float, error: float, step: float) -> float:
+    """The phase after one more sample, slipped by a step if it has gone too far."""
+    phase += GAIN * error
+    if abs(phase) > SLIP * step:
+        phase -= step if phase > 0 else -step
+    return phase
 
 
 def _row(row: Sequence[int], cells: dict[int, float], step: float, lost: float) -> Stretch:
