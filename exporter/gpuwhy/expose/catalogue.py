@@ -25,6 +25,10 @@ from gpuwhy.expose.families import (
     wave,
 )
 from gpuwhy.expose.metric import Metric
+from gpuwhy.ledger.accounts import ACCOUNTS
+from gpuwhy.observe.observation import SOURCES
+from gpuwhy.signals.gpu import REASONS
+from gpuwhy.signals.phase_rules import PHASES
 
 FAMILIES: dict[str, ModuleType] = {
     "ledger": ledger,
@@ -66,6 +70,26 @@ def _row(metric: Metric) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
+_VALUES = {
+    "account": ACCOUNTS,
+    "cause": verdict.ANSWERS,
+    "phase": PHASES,
+    "source": SOURCES,
+    "reason (of clock events)": tuple(REASONS.values()),
+    "state (of workers)": dataloader.STATES,
+    "mode (of CPUs)": host.MODES,
+}
+"""Labels whose values are fixed."""
+
+
+def _values() -> list[str]:
+    rows = [
+        f"| {label} | {', '.join(f'`{value}`' for value in values)} |"
+        for label, values in _VALUES.items()
+    ]
+    return ["## Values of labels", "", "| label | values |", "| --- | --- |", *rows, ""]
+
+
 def page() -> str:
     """The text of ``docs/metrics.md``."""
     lines = [_HEAD]
@@ -73,7 +97,7 @@ def page() -> str:
         doc = (family.__doc__ or "").strip().splitlines()[0]
         lines += [f"## {name}", "", doc, "", "| metric | type | unit | labels | series | help |"]
         lines += ["| --- | --- | --- | --- | --- | --- |", *map(_row, family.METRICS), ""]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_values()])
 
 
 def main(arguments: list[str]) -> int:

@@ -6,11 +6,13 @@ from gpuwhy.expose.metric import RUN, Metric, Samples, on_run
 from gpuwhy.expose.view import View
 from gpuwhy.signals.row import InputQueue
 
+STATES = ("busy", "idle", "unknown")
+
 WORKERS = Metric(
     "gpuwhy_dataloader_workers",
     "gauge",
     (*RUN, "state"),
-    3,
+    len(STATES),
     "GPU and run",
     "Workers of the input pipeline by state, mean over the second: busy (making a batch), idle "
     "(waiting for an index: the queue is full), unknown (not seen in that second).",
@@ -45,9 +47,9 @@ def collect(view: View) -> Samples:
 
 def _queue(labels: tuple[str, ...], queue: InputQueue) -> Samples:
     unknown = max(0.0, queue.workers - queue.busy_workers - queue.idle_workers)
-    yield WORKERS, (*labels, "busy"), queue.busy_workers
-    yield WORKERS, (*labels, "idle"), queue.idle_workers
-    yield WORKERS, (*labels, "unknown"), unknown
+    counts = (queue.busy_workers, queue.idle_workers, unknown)
+    for state, count in zip(STATES, counts, strict=True):
+        yield WORKERS, (*labels, state), count
     yield READY, labels, queue.ready
     yield CAPACITY, labels, queue.capacity
     yield INLINE, labels, queue.inline
