@@ -71,6 +71,8 @@ def is_launcher(argv: Sequence[str]) -> bool:
     for before, word, after in zip(words, words[1:], [*words[2:], ""], strict=False):
         if before == "-m":
             return word.startswith(_LAUNCHER_MODULES)
+        if before == "-c":
+            return False
         if not word.startswith("-"):
             wrapped = (word, after) in (("accelerate", "launch"), ("fabric", "run"))
             return wrapped or word in _LAUNCHERS or word == "launch.py"

@@ -83,7 +83,8 @@ class HostSource:
 
 def parse_stat(text: str) -> dict[str, Any]:
     """``/proc/stat``. Time of guests is part of user and nice already."""
-    fields: dict[str, Any] = {"cpus": len(re.findall(r"^cpu\d+ ", text, re.MULTILINE))}
+    cpus = len(re.findall(r"^cpu\d+ ", text, re.MULTILINE))
+    fields: dict[str, Any] = {"cpus": cpus} if cpus else {}
     for line in text.splitlines():
         name, *values = line.split()
         if name == "cpu":

@@ -79,11 +79,10 @@ class JobTable:
 
     def update(self, now: float, table: Table) -> list[Member]:
         """Everyone of interest among the processes of the host at ``now`` (Unix seconds)."""
-        held = self._held(table)
         ours = self._ours | descendants(table, self._observer).keys()
-        settled = {
-            pid for pid, p in table.items() if now - p.start >= SETTLED_S and pid not in ours
-        }
+        table = {pid: process for pid, process in table.items() if pid not in ours}
+        held = self._held(table)
+        settled = {pid for pid, process in table.items() if now - process.start >= SETTLED_S}
         members = self._ranks(table, held, settled)
         members += self._below(table, members, held)
         known = {member.pid for member in members}
