@@ -38,6 +38,12 @@ def _loaders(name: str, window: Window) -> str:
             f"The workers may run on {cores:.0f} of {host:.0f} CPUs only: undo the CPU "
             "affinity (taskset, KMP_AFFINITY, OMP_PROC_BIND, the launcher's binding)."
         )
+    delay = window.run("worker_delay")
+    if delay is not None and delay >= 0.3:
+        return (
+            f"Workers want a CPU and do not get one {delay:.0%} of the time: the host's CPUs are "
+            "used up. Give the job more cores, or start fewer workers and other processes."
+        )
     if cpu is not None and cpu < 0.4:
         return (
             f"Workers are at work in {name} but hardly use a CPU ({cpu:.2f} cores each): they wait "

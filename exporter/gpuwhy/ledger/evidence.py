@@ -51,6 +51,9 @@ def _data(window: Window, found: _Evidence) -> None:
     found.add("workers in all", window.queue("workers"), "workers", "processes")
     found.add("batches ready (estimate)", window.queue("ready"), "batches", "stacks")
     found.add("CPU used by a worker", window.run("worker_cpu"), "cores", "processes")
+    delay = window.run("worker_delay")
+    if (delay or 0.0) >= NOTICEABLE:
+        found.add("workers waited for a CPU", delay, "ratio", "processes")
     where = window.worker_function()
     if where is not None:
         share = window.worker_share(where[0])

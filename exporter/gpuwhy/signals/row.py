@@ -105,6 +105,7 @@ class RunSignals:
     main_cpu: float | None = None  # cores used by its main thread
     run_delay: float | None = None  # share of time runnable but not running
     worker_cpu: float | None = None  # mean cores used by a worker
+    worker_delay: float | None = None  # mean share that a worker was runnable but not running
     workers_running: float | None = None  # share of workers in state R or D
     children_cpu: float | None = None  # cores used by everything below the rank
     queue: InputQueue | None = None

@@ -14,7 +14,7 @@ from gpuwhy.observe.observation import Observation
 from gpuwhy.signals import contention, host, lockstep, steps
 from gpuwhy.signals.gpu import activity, busy, gpu_signals
 from gpuwhy.signals.row import GpuRow, GpuSignals, RunSignals, Second
-from gpuwhy.signals.tracks import GpuTrack, Samples
+from gpuwhy.signals.tracks import GpuTrack, Samples, mean
 from gpuwhy.signals.wave import find_wave
 
 LAG_S = 3.0
@@ -220,6 +220,7 @@ class Timeline:
             main_cpu=rank.get("main_cpu"),
             run_delay=rank.get("run_delay"),
             worker_cpu=_per_head(contention.total_cpu(loaders), len(loaders)),
+            worker_delay=_average(loaders, "run_delay"),
             workers_running=_share(loaders, "state", ("R", "D")),
             children_cpu=contention.total_cpu(below),
             queue=crew.queue if crew else None,
@@ -358,6 +359,10 @@ def _judged(
 
 def _per_head(total: float | None, count: int) -> float | None:
     return total / count if total is not None and count else None
+
+
+def _average(processes: Sequence[Process], name: str) -> float | None:
+    return mean([p.get(name) for p in processes])
 
 
 def _share(processes: Sequence[Process], name: str, values: tuple[str, ...]) -> float | None:
