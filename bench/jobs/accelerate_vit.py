@@ -48,7 +48,8 @@ def pageable_bytes(options: Options, pace: Pace, device: torch.device) -> int:
     for _ in range(3):
         block.cpu()
     block_s = (time.perf_counter() - began) / 3
-    return min(int(pace.serial(lost) / block_s * block.numel()), 4 << 30)
+    wanted = int(pace.serial(lost) / block_s * block.numel())
+    return min(wanted, options.size(4 << 30, 4 << 20))
 
 
 def train(options: Options, parts: tuple[Any, ...], clock: Clock, pace: Pace, batch: int) -> None:

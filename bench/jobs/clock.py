@@ -27,7 +27,7 @@ from options import Options
 from pace import Pace
 
 FLUSH_S = 0.1
-TAIL_STEPS, TAIL_S, AHEAD = 8, 6.0, 12
+TAIL_STEPS, TAIL_S = 8, 5.0
 
 
 class Clock:
@@ -36,12 +36,17 @@ class Clock:
     def __init__(self, options: Options, device: Any = None) -> None:
         self.options, self.pid = options, os.getpid()
         self.path = os.environ.get("TRUTH_FILE")
-        self.file = open(self.path, "ab", buffering=0) if self.path else None  # noqa: SIM115
+        append = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        self.handle = os.open(self.path, append, 0o644) if self.path else None
         self.lines: list[bytes] = []
         self.flushed = 0.0
         self.events = _device_events(device)
         self.tail: Any = None
         self.told = False
+        self.listen()
+
+    def listen(self) -> None:
+        """Take SIGTERM; once more where a framework has taken it since."""
         signal.signal(signal.SIGTERM, self._on_term)
 
     def header(self, pace: Pace | None, **more: Any) -> None:
@@ -68,7 +73,7 @@ class Clock:
         self._write("start", fault_from=fault_from)
         self.flush()
         self.laps: list[tuple[str, float]] = []
-        self.began = self.last = time.time()
+        self.began = self.last = self.loop_began = time.time()
         if self.events:
             self.events.restart()
         return fault_from
@@ -114,8 +119,8 @@ class Clock:
 
     def flush(self) -> None:
         """Hand every complete line to the kernel in one write."""
-        if self.file and self.lines:
-            self.file.write(b"".join(self.lines))
+        if self.handle is not None and self.lines:
+            os.write(self.handle, b"".join(self.lines))
         self.lines, self.flushed = [], time.time()
 
     def _write(self, kind: str, **fields: Any) -> None:
@@ -134,26 +139,36 @@ class Clock:
             self._write("kernels", **self.tail.stop())
             self.finish()
             return True
-        if not self._may_stop(step):
+        tail_steps = self._tail_steps(step)
+        if not tail_steps:
             return False
         if self.events is None:
             self.finish()
             return True
         from device_tail import DeviceTail
 
-        # All ranks of a job must count the same steps, whatever the time.
-        self.tail = DeviceTail(TAIL_STEPS, TAIL_S if self.options.world_size == 1 else 60.0)
+        self.tail = DeviceTail(tail_steps)
         return False
 
-    def _may_stop(self, step: int) -> bool:
+    def _tail_steps(self, step: int) -> int:
+        """Steps to profile from now on; 0 while the job goes on.
+
+        Ranks run ahead of each other by what is queued, so rank 0 names a step about a second
+        ahead in a file beside the truth, and how many steps follow: all ranks count the same.
+        """
+        length_s = max((self.last - self.loop_began) / (step + 1), 1e-4)
+        tail = min(max(round(TAIL_S / length_s), 2), TAIL_STEPS)
         if self.options.world_size == 1 or not self.path:
-            return self.told
+            return tail if self.told else 0
         agreed = Path(self.path + ".stop")
         if self.told and self.options.rank == 0 and not agreed.exists():
             fresh = agreed.with_suffix(".new")
-            fresh.write_text(str(step + AHEAD))
+            fresh.write_text(f"{step + min(max(round(1 / length_s), 2), 16)} {tail}")
             fresh.rename(agreed)
-        return agreed.exists() and step >= int(agreed.read_text())
+        if not agreed.exists():
+            return 0
+        last, tail = map(int, agreed.read_text().split())
+        return tail if step >= last else 0
 
 
 def _device_events(device: Any) -> Any:

@@ -86,7 +86,8 @@ def extra_views(options: Options, pace: Pace, device: torch.device) -> Tensor | 
         block.to(device)
     block_s = (time.perf_counter() - began) / 3
     wanted = int(pace.serial(lost) / block_s * block.numel())
-    return torch.zeros(min(max(wanted, 1 << 20), 4 << 30), dtype=torch.uint8)
+    most = options.size(4 << 30, 4 << 20)
+    return torch.zeros(min(max(wanted, 1 << 20), most), dtype=torch.uint8)
 
 
 def train(options: Options, trainer: Trainer, clock: Clock, pace: Pace, batch: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import threading
@@ -33,7 +34,7 @@ def tokenize(text: str, context: int, budget_s: float) -> list[int]:
 
 def merge_pairs(ids: list[int]) -> list[int]:
     """Merge the most frequent pair once."""
-    pairs = Counter(zip(ids, ids[1:], strict=False))
+    pairs = Counter(itertools.pairwise(ids))
     (left, right), _ = pairs.most_common(1)[0]
     merged: list[int] = []
     for token in ids:

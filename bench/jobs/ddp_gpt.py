@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import time
+from functools import partial
 
 import torch
 import torch.distributed as dist
@@ -101,7 +102,7 @@ def train(trainer: Trainer, clock: Clock, pace: Pace, accumulate: int) -> None:
         trainer.optimizer.zero_grad()
         clock.lap("optimizer")
         report(step, loss)
-        periodic.run(trainer.model.module, trainer.optimizer, lambda: trainer.forward(batch))
+        periodic.run(trainer.model.module, trainer.optimizer, partial(trainer.forward, batch))
         if clock.step(step, batches):
             return
         step += 1

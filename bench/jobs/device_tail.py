@@ -16,10 +16,10 @@ Interval = tuple[float, float]
 
 
 class DeviceTail:
-    """Profiles the device side of up to ``steps`` steps or ``seconds`` seconds."""
+    """Profiles the device side of ``steps`` steps."""
 
-    def __init__(self, steps: int, seconds: float) -> None:
-        self.steps, self.seconds = steps, seconds
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
         self.done = 0
         torch.cuda.synchronize()
         self.profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA])
@@ -29,7 +29,7 @@ class DeviceTail:
     def enough(self) -> bool:
         """Count one more step."""
         self.done += 1
-        return self.done >= self.steps or time.perf_counter() - self.began > self.seconds
+        return self.done >= self.steps
 
     def stop(self) -> dict[str, Any]:
         """Seconds over the profiled steps; ``devices`` lists each GPU apart."""

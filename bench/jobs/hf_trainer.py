@@ -41,6 +41,12 @@ class TimedTrainer(Trainer):
         self.clock.lap("backward")
         return self.last_loss
 
+    def _get_num_items_in_batch(self, *args: Any, **kwargs: Any) -> Any:
+        self.clock.lap("data_wait")
+        count = super()._get_num_items_in_batch(*args, **kwargs)
+        self.clock.lap("sync" if self.args.world_size == 1 else "grad_sync")
+        return count
+
     def evaluate(self, *args: Any, **kwargs: Any) -> Any:
         """Evaluation, as a pause."""
         with self.clock.pause("evaluation"):
@@ -88,7 +94,7 @@ def build_trainer(options: Options, model: Any, loader: DataLoader[Tensor]) -> T
         dataloader_drop_last=True,
         bf16=on_gpu,
         use_cpu=not on_gpu,
-        ddp_backend=None if on_gpu else "gloo",
+        ddp_backend="gloo" if options.world_size > 1 and not on_gpu else None,
         logging_steps=options.get("logging_steps", 50),
         eval_strategy="steps" if evaluate else "no",
         eval_steps=evaluate or None,
@@ -109,6 +115,21 @@ def build_trainer(options: Options, model: Any, loader: DataLoader[Tensor]) -> T
     )
 
 
+def bare_pace(model: Any, sample: Tensor) -> Pace:
+    """The pace of the model without the Trainer, with an optimizer that changes nothing."""
+    on_gpu = sample.is_cuda
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.0, fused=on_gpu)
+
+    def train_step() -> None:
+        with torch.autocast(sample.device.type, torch.bfloat16):
+            loss = model(input_ids=sample, labels=sample).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return measure(train_step, torch.cuda.synchronize if on_gpu else int)
+
+
 def main() -> None:
     """Run the variant on this rank."""
     options = load()
@@ -127,18 +148,8 @@ def main() -> None:
         n_head=options.size(12, 2),
     )
     model = GPT2LMHeadModel(config).to(device)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=0.0)
     sample = torch.randint(VOCABULARY, (batch, context), device=device)
-
-    def train_step() -> None:
-        with torch.autocast(device.type, torch.bfloat16):
-            loss = model(input_ids=sample, labels=sample).loss
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    pace: Pace = measure(train_step, torch.cuda.synchronize if on_gpu else int)
-    del optimizer
+    pace = bare_pace(model, sample)
     clock.header(pace)
     starts = clock.start()
     loader = text_loader(options, pace, batch, context, starts)

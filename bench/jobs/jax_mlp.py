@@ -80,7 +80,7 @@ def batches_of(options: Options, shape: tuple[int, int], cost: Cost) -> Iterator
 
     for first in range(threads):
         threading.Thread(target=produce, args=(first,), daemon=True).start()
-    return iter(ready.get, None)
+    return (ready.get() for _ in itertools.count())
 
 
 def item_cost(options: Options, pace: Pace, starts: float) -> Cost:
@@ -99,7 +99,8 @@ def host_rows(options: Options, pace: Pace, device: Any) -> int:
     for _ in range(3):
         np.array(jax.device_put(block, device) + 0)
     block_s = (time.perf_counter() - began) / 3
-    return min(max(int(pace.serial(lost) / block_s * len(block)), 1), 1 << 19)
+    rows = int(pace.serial(lost) / block_s * len(block))
+    return min(max(rows, 1), options.size(1 << 20, 1 << 10))
 
 
 def main() -> None:
@@ -114,13 +115,13 @@ def main() -> None:
     shape = (rows, FEATURES)
     sample = jax.device_put(np.ones(shape, np.uint8), split)
     jitted = jax.jit(train_step)
-    step_of = train_step if options.get("op_by_op") else jitted
     last: list[Any] = [parameters, None]
 
     def one_step() -> None:
-        last[:] = step_of(last[0], sample)
+        last[:] = jitted(last[0], sample)
 
     pace = measure(one_step, lambda: jax.block_until_ready(last))
+    step_of = train_step if options.get("op_by_op") else jitted
     clock.header(pace, devices=[str(device) for device in devices])
     starts = clock.start()
     report = build_report(options, pace, clock, starts)

@@ -121,6 +121,10 @@ class Reporter(pl.Callback):
     def __init__(self, clock: Clock, report: Any) -> None:
         self.clock, self.report, self.paused_at = clock, report, 0.0
 
+    def on_train_start(self, *_: Any) -> None:
+        """Lightning ends at SIGTERM at once; the clock wants a few steps more."""
+        self.clock.listen()
+
     def on_train_batch_end(self, trainer: Any, _module: Any, outputs: Any, *_: Any) -> None:
         """The optimizer has run."""
         self.clock.lap("optimizer")
@@ -152,6 +156,20 @@ def shard_loader(options: Options, pace: Pace, batch: int, starts: float) -> Dat
     )
 
 
+def bare_pace(model: AutoEncoder, sample: Tensor) -> Pace:
+    """The pace of the model without Lightning."""
+    optimizer = model.configure_optimizers()
+
+    def train_step() -> None:
+        with torch.autocast(sample.device.type, torch.bfloat16):
+            loss = model.loss(sample)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return measure(train_step, torch.cuda.synchronize if sample.is_cuda else int)
+
+
 def main() -> None:
     """Run the variant."""
     options = load()
@@ -161,18 +179,8 @@ def main() -> None:
     clock = Clock(options, device)
     batch = options.size(options.get("batch", 48), 2)
     model = AutoEncoder(options).to(device)
-    optimizer = model.configure_optimizers()
     sample = torch.zeros(batch, ROWS, FEATURES, dtype=torch.uint8, device=device)
-
-    def train_step() -> None:
-        with torch.autocast(device.type, torch.bfloat16):
-            loss = model.loss(sample)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    pace = measure(train_step, torch.cuda.synchronize if on_gpu else int)
-    del optimizer
+    pace = bare_pace(model, sample)
     clock.header(pace)
     starts = clock.start()
     loader = shard_loader(options, pace, batch, starts)

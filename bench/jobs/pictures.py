@@ -21,7 +21,6 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 BLOCK = 1 << 18
-DISK_BYTES = 4 << 30
 Item = tuple[Tensor, int]
 
 
@@ -98,14 +97,12 @@ class Pictures(Dataset[Item]):
         return (image.float() if self.as_float else image), index % 1000
 
 
-def disk_source(item_s: float) -> dict[str, Any]:
+def disk_source(item_s: float, size: int) -> dict[str, Any]:
     """A file on disk, and how many of its blocks take ``item_s`` seconds to read."""
     path = Path(tempfile.gettempdir()) / f"shard-{os.getpid()}.bin"
-    free = os.statvfs(path.parent).f_bavail * os.statvfs(path.parent).f_frsize
-    size = min(DISK_BYTES, free // 4) // BLOCK
     noise = np.random.default_rng(0).bytes(BLOCK)
     with path.open("wb") as file:
-        for _ in range(size):
+        for _ in range(size // BLOCK):
             file.write(noise)
         os.fsync(file.fileno())
     began, probe = time.perf_counter(), 200
@@ -122,7 +119,7 @@ def picture_loader(
     cost = item_cost(options.get, pace, workers, batch, starts)
     source: dict[str, Any] = {"as_float": options.get("as_float", False)}
     if options.get("storage") == "disk":
-        source |= disk_source(cost.seconds)
+        source |= disk_source(cost.seconds, options.size(1 << 30, 16 << 20))
         cost = Cost()
     if options.get("storage") == "store":
         source["url"] = f"http://127.0.0.1:{os.environ.get('STORE_PORT', '8765')}"

@@ -41,7 +41,7 @@ def table_rows(options: Options, pace: Pace, width: int, device: torch.device) -
         there.cpu()
     block_s = (time.perf_counter() - began) / 3
     rows = int(pace.serial(lost) / block_s * len(block))
-    return min(max(rows, 1), options.size(1 << 20, 1 << 14))
+    return min(max(rows, 1), options.size(1 << 21, 1 << 12))
 
 
 def main() -> None:

@@ -92,15 +92,15 @@ def log_metrics(file: Any, step: int, loss: float, budget_s: float) -> None:
 
 
 def _collect(clock: Clock, cost: Cost) -> Report:
-    history: list[list[int]] = []
-    while cost.seconds:
+    history: list[list[int]] = [[0, 0]]
+    while True:
         began = time.perf_counter()
         gc.collect()
         took = time.perf_counter() - began
         if took >= cost.seconds or len(history) > 5_000_000:
             break
-        wanted = len(history) * (cost.seconds / took - 1) if history else 20_000
-        history.extend([i, i + 1] for i in range(min(max(int(wanted), 10_000), 500_000)))
+        wanted = int(len(history) * (cost.seconds / took - 1))
+        history.extend([i, i + 1] for i in range(min(max(wanted, 10_000), 500_000)))
 
     def report_and_free(step: int, loss: Any) -> None:
         if not cost.now():
@@ -128,8 +128,8 @@ def update_priorities(ages: dict[int, float], step: int, budget_s: float) -> Non
     """Age every sample's priority, one by one; the GPU is not asked for anything."""
     until = time.thread_time() + budget_s
     while time.thread_time() < until:
-        for index in ages:
-            ages[index] = 0.99 * ages[index] + (index == step % 4096)
+        for index, age in ages.items():
+            ages[index] = 0.99 * age + (index == step % 4096)
 
 
 REPORTS: dict[str, Callable[[Clock, Cost], Report]] = {
