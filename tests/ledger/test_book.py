@@ -59,6 +59,20 @@ def test_a_gpu_without_a_run_is_free_and_a_gap_is_nothing() -> None:
     assert book.device[("g", None, "free", "")] == 1.0
 
 
+def test_a_run_that_ended_is_forgotten_and_the_identity_holds() -> None:
+    book = Book()
+    gpu = GpuSignals(uuid="g", gpu=0, busy=0.5)
+    for t in range(2000):
+        run = RunSignals(run=f"job-{t // 10}", rank=None, pid=t // 10)
+        book.enter(Second(t, (GpuRow(gpu, (run,), frozenset()),), {}))
+    assert len({key[1] for key in book.run}) < 20
+    assert sum(book.device.values()) + book.retired["g"] == pytest.approx(book.observed["g"])
+    assert book.observed["g"] == 2000.0
+    for holder, held in book.held.items():
+        total = sum(v for key, v in book.run.items() if key[:3] == holder)
+        assert total == pytest.approx(held)
+
+
 def test_only_the_last_seconds_are_kept_but_counters_go_on() -> None:
     book = Book(keep_s=5)
     row = GpuRow(GpuSignals(uuid="g", busy=0.0), (), frozenset())

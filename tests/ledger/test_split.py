@@ -9,7 +9,7 @@ from hypothesis import given
 from tests.ledger_strategies import rows
 
 from gpuwhy.ledger import thresholds as th
-from gpuwhy.ledger.accounts import ACCOUNTS
+from gpuwhy.ledger.accounts import ACCOUNTS, REASONS
 from gpuwhy.ledger.split import split
 from gpuwhy.signals.row import GpuRow, GpuSignals, RunSignals
 
@@ -42,6 +42,7 @@ def test_accounts_add_up_to_the_second(row: GpuRow) -> None:
         assert sum(shares.values()) == pytest.approx(1.0)
         assert all(value >= 0 for value in shares.values())
         assert {account for account, _ in shares} <= set(ACCOUNTS)
+        assert all(reason in REASONS.get(account, ("",)) for account, reason in shares)
 
 
 @given(rows())

@@ -54,3 +54,18 @@ def test_holes_are_bridged_and_too_many_are_not() -> None:
 
 def test_no_ring_no_wave() -> None:
     assert find_wave(GpuTrack("g"), 1020.0) is None
+
+
+def test_the_phase_is_of_the_same_ten_seconds_of_utc_and_tells_a_shift() -> None:
+    def phase(shift_s: float) -> float:
+        t = 1000 + (np.arange(1000) + 0.5) * 0.02
+        power = [float(x) for x in np.where(((t - shift_s) / 0.8) % 1.0 < 0.5, 600.0, 150.0)]
+        wave = find_wave(track(power), 1020.0)
+        assert wave is not None
+        assert wave.cosine is not None
+        assert wave.sine is not None
+        assert wave.centre == 1015.0
+        return float(np.arctan2(wave.sine, wave.cosine))
+
+    turn = (phase(0.0) - phase(0.2)) % (2 * np.pi)
+    assert turn == pytest.approx(np.pi / 2, abs=0.1)

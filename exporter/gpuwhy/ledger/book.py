@@ -21,6 +21,10 @@ RunViewKey = tuple[Gpu, str, int | None, str, str]
 """(uuid, run, rank, account, reason): run view."""
 
 
+RUN_KEEP_S = 120
+"""Counters of a run stay this long after it was last seen: a few scrapes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One second as it was entered: the signals, and the run view of each run on each GPU."""
@@ -34,8 +38,9 @@ class Book:
     """Cumulative accounts and the last ``keep_s`` seconds.
 
     ``device`` and ``run`` are GPU-seconds since the book was opened. Identities, held by tests:
-    over all keys of a GPU ``device`` adds up to ``observed[uuid]``; over all keys of a holder
-    ``run`` adds up to ``held[holder]``. Time that was not observed is in neither.
+    over all keys of a GPU ``device`` and what is ``retired`` (of runs that ended) add up to
+    ``observed[uuid]``; over all keys of a holder ``run`` adds up to ``held[holder]``. Time that
+    was not observed is in neither.
     """
 
     keep_s: int = 900
@@ -43,10 +48,14 @@ class Book:
     run: dict[RunViewKey, float] = field(default_factory=lambda: defaultdict(float))
     observed: dict[Gpu, float] = field(default_factory=lambda: defaultdict(float))
     held: dict[Holder, float] = field(default_factory=lambda: defaultdict(float))
+    retired: dict[Gpu, float] = field(default_factory=lambda: defaultdict(float))
+    last_seen: dict[tuple[Gpu, str], int] = field(default_factory=dict)
+    now: int = 0
     recent: deque[Entry] = field(default_factory=deque)
 
     def enter(self, second: Second) -> None:
         """Enter one second in all accounts of both views at once."""
+        self.now = second.t
         shares: dict[tuple[Gpu | None, RunKey, int], Split] = {}
         for row in second.rows:
             parts = [(run, split(row, run)) for run in row.runs]
@@ -57,6 +66,7 @@ class Book:
                     self._enter_run(uuid, run, part)
             if uuid is not None:
                 self._enter_device(uuid, row, parts)
+        self._forget(second.t)
         self.recent.append(Entry(second, shares))
         while self.recent[-1].second.t - self.recent[0].second.t >= self.keep_s:
             self.recent.popleft()
@@ -65,11 +75,27 @@ class Book:
         for (account, reason), share in part.shares.items():
             self.run[(uuid, run.run, run.rank, account, reason)] += share
         self.held[(uuid, run.run, run.rank)] += 1.0
+        self.last_seen[(uuid, run.run)] = self.now
 
     def _enter_device(self, uuid: Gpu, row: GpuRow, parts: list[tuple[RunSignals, Split]]) -> None:
         self.observed[uuid] += 1.0
         for (run, account, reason), share in device_view(row, parts).items():
             self.device[(uuid, run, account, reason)] += share
+
+    def _forget(self, now: int) -> None:
+        """Drop the counters of runs that ended RUN_KEEP_S ago, so that memory stays bounded over
+        any number of jobs."""
+        ended = {key for key, t in self.last_seen.items() if now - t > RUN_KEEP_S}
+        if not ended:
+            return
+        for account in [k for k in self.run if k[:2] in ended]:
+            del self.run[account]
+        for holder in [k for k in self.held if (k[0], k[1]) in ended]:
+            del self.held[holder]
+        for device in [k for k in self.device if (k[0], k[1]) in ended]:
+            self.retired[device[0]] += self.device.pop(device)
+        for key in ended:
+            del self.last_seen[key]
 
     def entries(self, window_s: float | None = None) -> list[Entry]:
         """The entries of the last ``window_s`` seconds (all that are kept if None)."""

@@ -101,10 +101,12 @@ def stall_reason(row: GpuRow, run: RunSignals) -> str | None:
         return None
     if run.peer_missing:
         return "peer-missing"
-    active = max(run.children_cpu or 0.0, 0.0) > th.IDLE_CPU
-    if run.stuck_s is not None and run.stuck_s >= th.STUCK_S and not active:
-        return "no-progress"
-    return None
+    if run.stuck_s is None or run.stuck_s < th.STUCK_S:
+        return None
+    # A loop that starves sits in one line at every sample too; then its workers work or its
+    # counter moves.
+    loading = (run.children_cpu or 0.0) > th.IDLE_CPU or bool(run.workers_running)
+    return None if loading or run.steps_per_second else "no-progress"
 
 
 # -- busy time -----------------------------------------------------------------------------------

@@ -106,8 +106,8 @@ class Timeline:
         while self._next + 1 <= limit:
             if limit - self._next > 3600:  # a clock that jumped, or a recording that was paused
                 self._next = int(limit) - 1
-            out.append(self._second(self._next))
-            self._next += 1
+            second, self._next = self._next, self._next + 1  # first: one bad second is lost alone
+            out.append(self._second(second))
         return out
 
     def _second(self, second: int) -> Second:

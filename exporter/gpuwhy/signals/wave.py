@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,7 +17,38 @@ MIN_KNOWN = 0.7  # share of the window that must have been read
 MIN_PERIODS = 2.5  # of the period within the window
 
 
+FIT_S = 10
+"""The phase is fitted over the same stretch of UTC on every host: [10 k, 10 k + 10)."""
+
+
 def find_wave(track: GpuTrack, end: float) -> Wave | None:
+    """Period and strength of the activity before ``end``, and the phase over the last FIT_S."""
+    wave = _find(track, end)
+    if wave is None or wave.period_s is None:
+        return wave
+    ring = track.rings["power"]
+    start = (int(end) // FIT_S - 1) * FIT_S
+    fitted = _phase(ring.values(start, start + FIT_S), ring.step, wave.period_s)
+    if fitted is None:
+        return wave
+    return replace(wave, cosine=fitted[0], sine=fitted[1], centre=start + FIT_S / 2)
+
+
+def _phase(values: list[float | None], step: float, period: float) -> tuple[float, float] | None:
+    """Cosine and sine of the phase at the centre: the first Fourier component at this period."""
+    known = [(i, v) for i, v in enumerate(values) if v is not None]
+    if len(known) < MIN_KNOWN * len(values) or not known:
+        return None
+    offset = (np.array([i for i, _ in known]) - (len(values) - 1) / 2) * step
+    power = np.array([v for _, v in known], dtype=np.float64)
+    angle = 2 * np.pi * offset / period
+    centred = power - power.mean()
+    cosine, sine = float(centred @ np.cos(angle)), float(-(centred @ np.sin(angle)))
+    length = float(np.hypot(cosine, sine))
+    return (cosine / length, sine / length) if length > 0 else None
+
+
+def _find(track: GpuTrack, end: float) -> Wave | None:
     """The wave of the last WINDOW_S of power before ``end``; None where the ring was not seen.
 
     Autocorrelation of the mean-free signal; the period is the first peak that is nearly as high as
