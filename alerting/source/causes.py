@@ -225,9 +225,9 @@ def _percent(cause: Cause) -> str:
 
 
 def _description(cause: Cause, limits: Thresholds) -> str:
-    gpus = found("run:gpuwhy_gpus:count{run=%q}", " of {{ .Value }}")
+    gpus = found("run:gpuwhy_gpus:count{run=%q}", " (of {{ .Value }})")
     lines = [
-        f'{RUN} loses {{{{ printf "%.2f" $value }}}}{gpus} GPU(s) to {cause.loses_to}: '
+        f'{RUN} loses {{{{ printf "%.2f" $value }}}} GPUs{gpus} to {cause.loses_to}: '
         f"{_percent(cause)} of its GPU time in the last {limits.window}{PRICE}.\n",
         found(
             f"topk(1, {_of_run(cause)})", f"Most on {PLACE}: {{{{ humanizePercentage .Value }}}}.\n"

@@ -67,7 +67,7 @@ def _rule(rule: Record | Alert, links: Mapping[str, str]) -> dict[str, Any]:
         "labels": {"severity": rule.severity, **rule.labels},
         "annotations": {
             "summary": rule.summary,
-            "description": rule.description,
+            "description": rule.description.rstrip("\n"),
             "runbook_url": f"{links['runbooks']}/{rule.name}.md",
             "dashboard_url": links["grafana"] + rule.dashboard,
         },

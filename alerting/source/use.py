@@ -36,7 +36,11 @@ def _idle(limits: Thresholds) -> Alert:
         "(sum by (instance, uuid, mig) (gpuwhy_gpu_runs)"
         " + sum by (instance, uuid, mig) (gpuwhy_gpu_foreign_processes)) > 0"
     )
-    idle = f"max_over_time(gpu:busy:ratio[{window}]) < {limits.idle_ratio:g} and {ON} {held}"
+    watched = f"gpu:busy:ratio offset {window}"  # for all that time: a new job has not idled yet
+    idle = (
+        f"max_over_time(gpu:busy:ratio[{window}]) < {limits.idle_ratio:g}"
+        f" and {ON} {watched} and {ON} {held}"
+    )
     return Alert(
         name="GPUAllocatedButIdle",
         expr=_with_run(idle),
