@@ -39,7 +39,7 @@ class Limits:
     first_pause: float = 1.0  # doubles with each end in a row ...
     longest_pause: float = 60.0
     settled: float = 60.0  # ... and begins anew after a process that lived this long
-    left_out: float = 300.0  # a source that hung twice in a row is left out for so long
+    left_out: float = 300.0  # a source that hangs again within twice this is left out for so long
 
 
 class Observer:
@@ -62,8 +62,8 @@ class Observer:
         self._process: child.Process | None = None
         self._sources: dict[str, Observation] = {}  # last word by name
         self._heard = time.monotonic()
-        self._hung: dict[str, float] = {}  # source -> seconds
-        self._hangs: dict[str, int] = {}  # source -> processes in a row that it hung
+        self._hung: dict[str, float] = {}  # source -> since when, monotonic
+        self._hangs: dict[str, float] = {}  # source -> its last hang, monotonic
         self._left_out: dict[str, float] = {}  # source -> until, monotonic
         self._unreaped: list[child.Process] = []
 
@@ -159,10 +159,9 @@ class Observer:
         name = observation["source"]
         self._sources[name] = observation
         if "hung_s" in observation:
-            self._hung[name] = float(observation["hung_s"])
+            self._hung.setdefault(name, time.monotonic() - float(observation["hung_s"]))
         else:
             self._hung.pop(name, None)
-            self._hangs.pop(name, None)
 
     def _watch(self) -> str:
         """Wait until the process must be replaced (or ``stop``); says why."""
@@ -175,7 +174,8 @@ class Observer:
                 return f"it ended ({ended})"
             if time.monotonic() - self._heard > self._limits.silent:
                 return f"it was silent for {self._limits.silent:.0f} s"
-            hung = [n for n, s in dict(self._hung).items() if s >= self._limits.hung]
+            longest = time.monotonic() - self._limits.hung
+            hung = [name for name, since in dict(self._hung).items() if since <= longest]
             if hung:
                 self._count_hangs(hung)
                 return f"{', '.join(hung)} did not answer for {self._limits.hung:.0f} s"
@@ -186,10 +186,11 @@ class Observer:
 
     def _count_hangs(self, hung: list[str]) -> None:
         """A source that hangs in each new process must not take the others down each time."""
+        now, out = time.monotonic(), self._limits.left_out
         for name in hung:
-            self._hangs[name] = self._hangs.get(name, 0) + 1
-            if self._hangs[name] > 1:
-                self._left_out[name] = time.monotonic() + self._limits.left_out
+            if name in self._hangs and now - self._hangs[name] < 2 * out:
+                self._left_out[name] = now + out
+            self._hangs[name] = now
 
     def _end(self) -> None:
         with self._changed:
