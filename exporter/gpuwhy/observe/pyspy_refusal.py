@@ -6,6 +6,7 @@ for half a dozen causes. What tells them apart is read from /proc.
 
 from __future__ import annotations
 
+import os
 import pwd
 import re
 from collections.abc import Mapping
@@ -93,6 +94,11 @@ def _permission(pid: int, proc: Path) -> Refusal:
         return Refusal(
             f"process {pid} is in another user namespace", "run gpuwhy on the host, as root"
         )
+    if file := _unreadable(pid, proc):
+        return Refusal(
+            f"gpuwhy may not read {file}, the interpreter of process {pid}",
+            "run gpuwhy as root, or give it CAP_DAC_READ_SEARCH too",
+        )
     return Refusal(
         f"the kernel refused to read process {pid} in spite of CAP_SYS_PTRACE"
         + (" (a seccomp filter is active)" if ours.get("Seccomp") == "2" else ""),
@@ -131,6 +137,15 @@ def _namespace(pid: int | str, kind: str, proc: Path) -> str | None:
         return str((proc / str(pid) / "ns" / kind).readlink())
     except OSError:
         return None
+
+
+def _unreadable(pid: int, proc: Path) -> str | None:
+    """The interpreter's library, where its file is closed to us: py-spy reads symbols from it."""
+    base = f"{proc}/{pid}"
+    found = re.search(r"\S+/libpython3\S+\.so\S*", procfs.read_text(f"{base}/maps") or "")
+    if found is None or os.access(f"{base}/root{found[0]}", os.R_OK):
+        return None
+    return found[0]
 
 
 def _is_free_threaded(pid: int, proc: Path) -> bool:

@@ -34,7 +34,8 @@ class StackSource:
     """Python stacks of ranks and workers, and the integer locals that count steps.
 
     ``pressure`` tells how short of CPU the host is, 0 to 1, None where that is unknown. The share
-    of one core in ``pace`` holds for the py-spy children and for ``poll`` itself.
+    of one core in ``pace`` holds for the py-spy children and for ``poll`` itself. ``executable`` is
+    py-spy where it is not the one that was installed with us (one with file capabilities, say).
     """
 
     name = "stacks"
@@ -46,6 +47,7 @@ class StackSource:
         pace: Pace = STEADY,
         pressure: Callable[[], float | None] = lambda: None,
         proc: Path = Path("/proc"),
+        executable: Path | None = None,
     ) -> None:
         self.pace = pace
         self.tally = Tally()
@@ -54,6 +56,7 @@ class StackSource:
         self._pressure = pressure
         self._bucket, self._worker_bucket = Bucket(), Bucket()
         self._costs, self._text, self._proc = Costs(), SourceText(proc), proc
+        self._executable = executable
         self._means: Means | None = None
         self._missing: pyspy.PySpyError | None = None
         self._search, self._pressing = Every(_FIND_AGAIN_S), Every(1.0)
@@ -83,7 +86,7 @@ class StackSource:
     def describe(self) -> dict[str, str]:
         """Software, for a recording's header."""
         try:
-            return {"py-spy": pyspy.version(pyspy.executable())}
+            return {"py-spy": pyspy.version(self._executable or pyspy.executable())}
         except pyspy.PySpyError:
             return {}
 
@@ -119,7 +122,7 @@ class StackSource:
         """py-spy, looked for again from time to time where it was missing."""
         if self._means is None and self._search.due(mono):
             try:
-                path = pyspy.executable()
+                path = self._executable or pyspy.executable()
                 pyspy.version(path)
             except pyspy.PySpyError as error:
                 self._missing = error
