@@ -159,15 +159,22 @@ def test_what_was_recorded_is_diagnosed_as_it_was_seen(job: int, tmp_path: Path)
     assert entry_of(run("diagnose", "--json", "--recording", path).stdout, job)["cause"] == "data"
 
 
-def test_a_recording_that_is_stopped_keeps_what_was_seen(job: int, tmp_path: Path) -> None:
+def test_what_is_stopped_early_keeps_what_was_seen(job: int, tmp_path: Path) -> None:
     path = tmp_path / "job.gpuwhy.gz"
-    process = subprocess.Popen([*GPUWHY, "record", path], cwd=ROOT, stderr=subprocess.PIPE)
-    time.sleep(5)
-    process.send_signal(signal.SIGTERM)
-    _, told = process.communicate(timeout=30)
-    assert process.returncode == 0, told
+    pipe = subprocess.PIPE
+    recording = subprocess.Popen([*GPUWHY, "record", path], cwd=ROOT, stderr=pipe)
+    watching = subprocess.Popen(
+        [*GPUWHY, "diagnose", "--for", "5m", "--json"], cwd=ROOT, stdout=pipe, text=True
+    )
+    time.sleep(6)
+    recording.send_signal(signal.SIGTERM)
+    watching.send_signal(signal.SIGINT)
+    verdict, _ = watching.communicate(timeout=30)
+    _, told = recording.communicate(timeout=30)
+    assert (recording.returncode, watching.returncode) == (0, 0), told
     assert list(tmp_path.iterdir()) == [path]
     assert run("diagnose", "--recording", path).returncode == 0
+    assert entry_of(verdict, job)["cause"] in ("data", "unknown")
 
 
 def test_a_profile_of_a_process(job: int, tmp_path: Path) -> None:

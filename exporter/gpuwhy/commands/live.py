@@ -106,16 +106,23 @@ class Progress:
         self._for_s = for_s
         self._word = word
         self._on = stream.isatty()
+        self._line = ""
 
     def show(self, watched_s: float, sight: Sight | str) -> None:
         """Draw the line anew."""
-        total = "" if self._for_s is None else f" of {self._for_s:.0f}"
-        self._draw(f"{self._word}: {max(0.0, watched_s):.0f}{total} s, {sight}")
+        watched_s = max(0.0, watched_s)
+        if self._for_s is None:
+            self._draw(f"{self._word}: {watched_s:.0f} s, {sight}")
+        elif watched_s <= self._for_s:
+            self._draw(f"{self._word}: {watched_s:.0f} of {self._for_s:.0f} s, {sight}")
+        else:
+            self._draw(f"{self._word}: waiting for the last samples, {sight}")
 
     def _draw(self, line: str) -> None:
-        if self._on:
+        if self._on and line != self._line:
             self._stream.write(f"\r\x1b[K{printable(line)[:78]}")
             self._stream.flush()
+            self._line = line
 
     def __enter__(self) -> Progress:
         return self

@@ -29,7 +29,7 @@ class Style:
     def paint(self, text: str, *colours: str) -> str:
         """The text in colours, where they are on."""
         codes = ";".join(COLOURS[colour] for colour in colours)
-        return f"\x1b[{codes}m{text}\x1b[0m" if self.color and codes else text
+        return f"\x1b[{codes}m{text}\x1b[0m" if self.color and codes and text else text
 
     def bar(self, ratio: float, cells: int) -> str:
         """A bar of at most ``cells`` characters, padded with blanks."""
