@@ -58,7 +58,9 @@ def explain(pid: int, messages: str, proc: Path = PROC) -> Refusal:
             f"process {pid} runs a free-threaded Python, which py-spy cannot read",
             "run the job on the usual build of Python (python3.N, not python3.Nt)",
         )
-    if re.search(r"Failed to find python version|Failed to find a python interp", messages):
+    if re.search(
+        r"Failed to find (?:python version|a python interp)|No python processes", messages
+    ):
         return Refusal(
             f"process {pid} has no Python interpreter in sight",
             "none if it has just started or is no Python program; a stripped, static or embedded"

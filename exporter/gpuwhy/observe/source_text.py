@@ -96,22 +96,25 @@ def read_line(process: Path, file: str, line: int, started: float) -> str | None
     try:
         if not file.startswith("/"):
             file = f"{(process / 'cwd').readlink()}/{file}"
-        descriptor = _open(resolve(process / "root", file))
+        lines = _read(resolve(process / "root", file), started).split(b"\n")
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as source:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _FILE_BYTES:
-            return None
-        if status.st_mtime > started + _START_ERROR_S:
-            return None
-        lines = source.read(_FILE_BYTES).split(b"\n", line)
     return lines[line - 1].decode("utf-8", "replace") if 0 < line <= len(lines) else None
 
 
-def _open(path: Path) -> int:
-    """Open to read, without following a last link, waiting for a pipe or taking a terminal."""
-    return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+def _read(path: Path, started: float) -> bytes:
+    """A source file, opened without following a last link, waiting for a pipe or taking a
+    terminal. Raises OSError too where it is no regular file, too large, or newer than the job."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags)
+    try:
+        status = os.fstat(descriptor)
+        regular = stat.S_ISREG(status.st_mode) and status.st_size <= _FILE_BYTES
+        if not regular or status.st_mtime > started + _START_ERROR_S:
+            raise OSError(errno.EINVAL, "not to be read", str(path))
+        return os.read(descriptor, _FILE_BYTES)
+    finally:
+        os.close(descriptor)
 
 
 def resolve(root: Path, path: str) -> Path:

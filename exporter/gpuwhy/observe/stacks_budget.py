@@ -92,8 +92,7 @@ def make_plan(
     kept = room * WORKERS_LEAST if workers else 0.0
     dumps = ranks / pace.chunk_s + rest / pace.locals_s + fine / pace.fine_locals_s
     fixed = costs.dump_s * dumps
-    per_hz = ranks * costs.sample_s
-    affordable = (room - kept - fixed) / per_hz if per_hz > 0 else float(pace.fine_hz)
+    affordable = (room - kept - fixed) / max(ranks * costs.sample_s, 1e-9)
     hz = int(min(max(affordable, LEAST_HZ), pace.fine_hz))
     sampled = costs.sample_s * (rest * min(hz, pace.rest_hz) + fine * hz)
     return Plan(hz, max(kept, room - fixed - sampled) if workers else 0.0)

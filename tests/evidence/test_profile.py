@@ -1,0 +1,121 @@
+"""`gpuwhy profile` on a real job with a worker process."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from xml.etree import ElementTree
+
+import psutil
+import pytest
+
+from gpuwhy.evidence.profile import ProfileError, profile
+from gpuwhy.evidence.profile_labels import hide_commands
+
+JOB = """
+import multiprocessing, time
+def make():
+    while True: sum(range(2000))
+def wait_for_batch():
+    time.sleep(0.05)
+def train():
+    while True: wait_for_batch()
+if __name__ == "__main__":
+    multiprocessing.get_context("fork").Process(target=make, daemon=True).start()
+    train()
+"""
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
+    script = tmp_path_factory.mktemp("job") / "train.py"
+    script.write_text(JOB)
+    child = subprocess.Popen([sys.executable, str(script), "--api-key=hunter2"])
+    time.sleep(1.0)
+    yield child.pid
+    for process in psutil.Process(child.pid).children():
+        process.kill()
+    child.kill()
+    child.wait()
+
+
+@pytest.mark.parametrize("name", ["out.svg", "out.raw", "out.txt", "out.json"])
+def test_rank_and_worker_waits_included(job: int, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    told: list[tuple[float, float]] = []
+    samples = profile(job, 1.0, path, progress=lambda now, whole: told.append((now, whole)))
+    assert samples > 20
+    text = path.read_text()
+    assert "wait_for_batch" in text, "a wait of the rank"
+    assert "make" in text, "the work of its child"
+    assert "hunter2" not in text, "py-spy puts the command line into it"
+    assert f"process {job}" in text or name.endswith("json")
+    assert [entry.name for entry in tmp_path.iterdir()] == [name]
+    assert told[-1][0] <= told[-1][1] == 1.0
+    if name.endswith("svg"):
+        ElementTree.fromstring(text)
+    if name.endswith("json"):
+        assert json.loads(text)["profiles"]
+
+
+def test_ctrl_c_keeps_what_was_seen(job: int, tmp_path: Path) -> None:
+    timer = threading.Timer(1.5, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer.start()
+    began = time.monotonic()
+    assert profile(job, 60, tmp_path / "out.raw") > 0
+    assert time.monotonic() - began < 30
+    assert "wait_for_batch" in (tmp_path / "out.raw").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "usage", "says"),
+    [("out.png", True, "use one of .svg"), ("none/out.svg", True, "cannot write")],
+)
+def test_a_request_that_cannot_be_met(
+    job: int, tmp_path: Path, name: str, usage: bool, says: str
+) -> None:
+    with pytest.raises(ProfileError, match=says) as raised:
+        profile(job, 1, tmp_path / name)
+    assert raised.value.usage is usage
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_failure_leaves_the_older_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "out.svg"
+    path.write_text("older")
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        with pytest.raises(ProfileError, match="has ended"):
+            profile(ended.pid, 1, path)
+        with pytest.raises(ProfileError, match="Python"):
+            profile(other.pid, 1, path)
+    finally:
+        other.kill()
+        other.wait()
+    assert path.read_text() == "older"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.svg"]
+
+
+def test_commands_are_hidden_whatever_they_hold() -> None:
+    raw = 'process 1:"python a.py --x="q" <b>";<module> (a.py:1) 5\n'
+    assert hide_commands(raw, "raw") == "process 1;<module> (a.py:1) 5\n"
+    svg = (
+        "<title>process 1:&quot;python a.py --key=k (1)&quot; (891 samples, 100.00%)</title>"
+        '<rect/><text x="1">process 1:&quot;python a.py --k..</text>'
+    )
+    hidden = hide_commands(svg, "flamegraph")
+    assert hidden == (
+        '<title>process 1 (891 samples, 100.00%)</title><rect/><text x="1">process 1</text>'
+    )
+    frames = [{"name": 'process 1:"python --key=k"', "file": ""}, {"name": "f", "file": "a.py"}]
+    shown = json.loads(hide_commands(json.dumps({"shared": {"frames": frames}}), "speedscope"))
+    assert [frame["name"] for frame in shown["shared"]["frames"]] == ["process 1", "f"]

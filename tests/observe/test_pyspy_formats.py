@@ -1,0 +1,105 @@
+"""The formats that py-spy writes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from gpuwhy.observe.pyspy_formats import failed_samples, is_torn_read, parse_dump, parse_trace
+
+
+def _event(ph: str, ts: int, name: str, file: str = "/job/train.py", line: int = 1) -> Any:
+    args = {"filename": file, "line": line}
+    return {"ph": ph, "ts": ts, "name": name, "pid": 7, "tid": 99, "cat": "py-spy", "args": args}
+
+
+MAIN = ("thread (7): MainThread", "", 0)
+TRACE = [
+    _event("B", 100_000, *MAIN),
+    _event("B", 100_000, "<module>", line=30),
+    _event("B", 100_000, "train", line=12),
+    _event("E", 300_000, "train", line=12),
+    _event("B", 300_000, "train", line=14),
+    _event("B", 300_000, "step", line=3),
+    _event("E", 900_000, "step", line=3),
+    _event("E", 900_000, "train", line=14),
+    _event("E", 900_000, "<module>", line=30),
+    _event("E", 900_000, *MAIN),
+]
+
+
+def test_trace() -> None:
+    trace = parse_trace(json.dumps(TRACE).encode())
+    (thread,) = trace.threads
+    assert (thread.tid, thread.name, trace.end) == (7, "MainThread", 0.9)
+    assert thread.changes == [
+        (0.1, [["train", "/job/train.py", 12], ["<module>", "/job/train.py", 30]]),
+        (
+            0.3,
+            [
+                ["step", "/job/train.py", 3],
+                ["train", "/job/train.py", 14],
+                ["<module>", "/job/train.py", 30],
+            ],
+        ),
+    ]
+
+
+def test_trace_with_the_thread_names_of_newer_versions() -> None:
+    name = {"ph": "M", "ts": 0, "name": "thread_name", "pid": 7, "tid": 99, "args": {"name": "x"}}
+    trace = parse_trace(json.dumps([name, *TRACE]).encode())
+    assert len(trace.threads) == 1
+
+
+def test_threads_without_a_name_and_without_an_os_id() -> None:
+    label = ("thread (0x7F00AA)", "", 0)
+    events = [_event("B", 1, *label), _event("B", 1, "apply"), _event("E", 9, "apply")]
+    (thread,) = parse_trace(json.dumps([*events, _event("E", 9, *label)]).encode()).threads
+    assert (thread.tid, thread.name) == (0x7F00AA, "")
+
+
+def test_threads_that_run_no_python_are_left_out() -> None:
+    label = ("thread (8): cuda", "", 0)
+    trace = parse_trace(json.dumps([_event("B", 1, *label), _event("E", 9, *label)]).encode())
+    assert trace.threads == []
+    assert parse_trace(b"[]").threads == []
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"[", b"{}", b"nonsense", json.dumps([_event("E", 1, "train")]).encode()]
+)
+def test_a_damaged_trace(text: bytes) -> None:
+    with pytest.raises(ValueError):
+        parse_trace(text)
+
+
+def test_dump() -> None:
+    local = {"name": "step", "addr": 1, "arg": False, "repr": "24"}
+    frame = {
+        "name": "train", "filename": "/job/train.py", "line": 12, "locals": [local],
+        "module": None, "short_filename": "train.py", "is_entry": True,
+    }  # fmt: skip
+    thread = {
+        "pid": 7, "thread_id": 99, "thread_name": None, "os_thread_id": None, "active": True,
+        "owns_gil": False, "frames": [frame], "process_info": None,
+    }  # fmt: skip
+    (read,) = parse_dump(json.dumps([thread, {**thread, "frames": []}]).encode())
+    assert (read.tid, read.name, read.active, read.gil) == (99, "", True, False)
+    assert read.frames == [["train", "/job/train.py", 12]]
+    assert read.locals == [("train", "/job/train.py", "step", "24")]
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"[", b"null"])
+def test_a_damaged_dump(text: bytes) -> None:
+    with pytest.raises(ValueError):
+        parse_dump(text)
+
+
+def test_messages() -> None:
+    closing = "py-spy> Wrote chrome trace to '/proc/self/fd/3'. Samples: 294 Errors: 5\n"
+    assert failed_samples(closing) == 5
+    assert failed_samples("") == 0
+    assert is_torn_read("Error: Failed to copy PyFrameObject\n")
+    assert not is_torn_read("Permission Denied: Try running again with elevated permissions")

@@ -1,0 +1,130 @@
+"""Records turned into time: nothing twice, nothing lost, no bias."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuwhy.observe.observation import Frame
+from gpuwhy.observe.pyspy_formats import Trace, TracedThread
+from gpuwhy.observe.stacks_spans import BRIDGE_S, LONGEST_S, spans
+
+START = 1_700_000_000.0
+HZ = 10
+
+
+def _stack(name: str, root: str = "<module>") -> list[Frame]:
+    return [[name, "/job/train.py", 1], [root, "/job/train.py", 9]]
+
+
+def _trace(changes: list[tuple[float, list[Frame]]], end: float) -> Trace:
+    return Trace(end, [TracedThread(7, "MainThread", changes)])
+
+
+@st.composite
+def _traces(draw: st.DrawFn) -> Trace:
+    gaps = draw(st.lists(st.floats(0.001, 3.0), min_size=1, max_size=30))
+    names = draw(st.lists(st.sampled_from("abc"), min_size=len(gaps), max_size=len(gaps)))
+    roots = draw(
+        st.lists(
+            st.sampled_from(["<module>", "<module>", "lost"]),
+            min_size=len(gaps),
+            max_size=len(gaps),
+        )
+    )
+    at, changes = 0.0, []
+    for gap, name, root in zip(gaps, names, roots, strict=True):
+        at += gap
+        changes.append((at, _stack(name, root)))
+    return _trace(changes, at + draw(st.floats(0.001, 2.0)))
+
+
+@given(_traces(), st.one_of(st.none(), st.floats(-5, 0.0)))
+def test_spans_of_a_thread_never_overlap_and_are_short(trace: Trace, before: float | None) -> None:
+    since = None if before is None else START + before
+    found, torn = spans(trace, START, HZ, since, set())
+    changes = trace.threads[0].changes
+    rooted = [frames[-1][0] == "<module>" for _, frames in changes]
+    assert torn == (rooted.count(False) if any(rooted) else 0)
+    for a, b in pairwise(found):
+        assert a.t + a.dt <= b.t + 1e-5
+    assert all(0 < span.dt <= LONGEST_S + 1e-9 for span in found)
+    if found:
+        last = found[-1].t + found[-1].dt
+        assert last <= START + trace.end + 1e-5
+        assert found[0].t >= START + changes[0][0] - BRIDGE_S - 1 / HZ - 1e-5
+
+
+@given(_traces())
+def test_without_torn_stacks_all_time_is_covered(trace: Trace) -> None:
+    for _, frames in trace.threads[0].changes:
+        frames[-1][0] = "<module>"
+    found, torn = spans(trace, START, HZ, None, set())
+    assert torn == 0
+    covered = sum(span.dt for span in found)
+    assert covered == pytest.approx(trace.end - trace.threads[0].changes[0][0], abs=1e-6)
+
+
+def test_the_time_between_two_records_belongs_to_the_sample_after_it() -> None:
+    first, _ = spans(_trace([(0.1, _stack("a"))], 1.0), START, HZ, None, set())
+    since = first[-1].t + first[-1].dt
+    second, _ = spans(_trace([(0.2, _stack("b"))], 1.0), START + 1.05, HZ, since, set())
+    assert second[0].t == pytest.approx(since)
+    late, _ = spans(_trace([(0.2, _stack("b"))], 1.0), START + 9, HZ, since, set())
+    assert late[0].t == pytest.approx(START + 9 + 0.2 - BRIDGE_S - 1 / HZ), "a hole stays a hole"
+
+
+def test_a_torn_sample_goes_to_its_neighbours() -> None:
+    changes = [(0.1, _stack("a")), (0.5, _stack("x", "lost")), (0.7, _stack("b"))]
+    found, torn = spans(_trace(changes, 1.0), START, HZ, None, set())
+    assert torn == 1
+    assert [span.frames[0][0] for span in found] == ["a", "b"]
+    assert [round(span.dt, 3) for span in found] == [0.5, 0.4]
+
+
+def test_threads_that_never_had_a_root_are_kept() -> None:
+    thread = TracedThread(9, "", [(0.1, [["apply", "/job/ops.py", 4]])])
+    found, torn = spans(Trace(0.5, [thread]), START, HZ, None, set())
+    assert (len(found), torn) == (1, 0)
+
+
+def test_a_thread_that_came_later_does_not_begin_before_it() -> None:
+    old = TracedThread(7, "MainThread", [(0.1, _stack("a"))])
+    new = TracedThread(8, "new", [(0.6, _stack("b"))])
+    found, _ = spans(Trace(1.0, [old, new]), START, HZ, START - 0.2, set())
+    assert min(span.t for span in found if span.tid == 8) == pytest.approx(START + 0.6 - 1 / HZ)
+
+
+@pytest.mark.parametrize(
+    ("hz", "wait", "work"), [(10, 0.05, 0.1), (20, 0.1, 0.05), (50, 0.4, 0.6), (10, 1.5, 2.5)]
+)
+def test_shares_are_not_biased(hz: int, wait: float, work: float) -> None:
+    """Random samples of a periodic job, as py-spy takes them: over many records the share of a
+    phase is the true one, and a change is told at its own time."""
+    rng = random.Random(1)
+    now, since, waited, total = START, None, 0.0, 0.0
+    rooted: set[int] = set()
+    lags = []
+    for _ in range(1500):
+        changes: list[tuple[float, list[Frame]]] = []
+        at = 0.03
+        while (at := at + rng.expovariate(hz)) < 2.0:
+            phase = (now + at - START) % (wait + work)
+            stack = _stack("wait") if phase < wait else _stack(f"work{rng.randrange(3)}")
+            if not changes or changes[-1][1] != stack:
+                changes.append((at, stack))
+        found, _ = spans(_trace(changes, at), now, hz, since, rooted)
+        total += sum(span.dt for span in found)
+        waited += sum(span.dt for span in found if span.frames[0][0] == "wait")
+        for a, b in pairwise(found):
+            if (a.frames[0][0] == "wait") > (b.frames[0][0] == "wait"):
+                lags.append((b.t - START - wait + (wait + work) / 2) % (wait + work))
+        since = found[-1].t + found[-1].dt if found else since
+        now += at + 0.05
+    assert waited / total == pytest.approx(wait / (wait + work), abs=0.015)
+    if wait > 3 / hz:
+        assert sum(lags) / len(lags) - (wait + work) / 2 == pytest.approx(0, abs=0.3 / hz)
