@@ -11,7 +11,7 @@ import pytest
 
 import gpuwhy
 from gpuwhy import settings
-from gpuwhy.cli import COMMANDS, main, offered
+from gpuwhy.cli import COMMANDS, main
 from gpuwhy.commands import diagnose
 from gpuwhy.commands.command import CommandError
 
@@ -38,7 +38,7 @@ def test_without_a_command_the_help_and_status_2(capsys: Output) -> None:
     assert "diagnose" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("command", [command.name for command in offered()])
+@pytest.mark.parametrize("command", [command.name for command in COMMANDS])
 def test_help_names_every_option_its_variable_and_an_example(command: str, capsys: Output) -> None:
     assert call(command, "--help") == 0
     shown = capsys.readouterr().out

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import importlib.util
 import logging
 import os
 import sys
@@ -91,16 +90,9 @@ COMMANDS = (
         lambda parser: parser.add_argument(
             "rest", nargs=argparse.REMAINDER, metavar="render ...", help="see `render --help`"
         ),
-        needs="gpuwhy.expose.alerting",
     ),
 )
 """Adding a command: its module under ``commands``, a row here, its options in ``settings``."""
-
-
-def offered() -> tuple[Command, ...]:
-    """The commands of this build."""
-    return tuple(c for c in COMMANDS if c.needs is None or importlib.util.find_spec(c.needs))
-
 
 DESCRIPTION = """\
 Says why a training job's GPUs are not busy with it: which cause, how much GPU
@@ -133,7 +125,7 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"gpuwhy {gpuwhy.__version__}")
     _common(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
-    for command in offered():
+    for command in COMMANDS:
         sub = commands.add_parser(
             command.name,
             help=command.summary,

@@ -29,4 +29,3 @@ class Command:
     examples: str
     module: str
     positionals: Callable[[argparse.ArgumentParser], object] | None = None
-    needs: str | None = None  # a module without which this build has no such command
