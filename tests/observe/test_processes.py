@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import pwd
@@ -322,3 +323,81 @@ def test_the_cost_of_a_poll_is_small() -> None:
             rank.wait()
     assert len(found) == 72
     assert cost < 0.05  # 7 ms on two idle cores
+
+
+# Other users
+
+
+def as_nobody(look: Callable[[], Any]) -> Any:
+    """What ``look`` finds as a user without rights, in a fork of our own."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            os.write(writing, json.dumps(look()).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        found = json.loads(pipe.read())
+    os.waitpid(pid, 0)
+    return found
+
+
+@pytest.fixture
+def plain_job() -> Iterator[subprocess.Popen[bytes]]:
+    """A Python process of ours with a rank in its environment."""
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", "import time; time.sleep(60)"],
+        env={"RANK": "3", "GPUWHY_RUN": "secret-run"},
+    ) as job:
+        time.sleep(0.3)
+        yield job
+        job.kill()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to become another user")
+def test_a_job_of_another_user_that_we_may_not_look_into(
+    plain_job: subprocess.Popen[bytes],
+) -> None:
+    pid = plain_job.pid
+
+    def look() -> Any:
+        source = ProcessSource(parent=os.getpid())
+        blind = source.poll(time.time() + 5)
+        source.jobs.gpu_processes("GPU-1", {pid})
+        listed = source.poll(time.time() + 20)
+        return blind, listed
+
+    blind, listed = as_nobody(look)
+    assert pid not in table_of(blind)
+    item = table_of(listed)[pid]
+    assert item["role"] == "rank"
+    assert item["run"].startswith("-c-")
+    assert not {"rank", "read_bytes"} & item.keys()
+    assert item["threads"] == 1  # what is public is still told
+    refused = states_of(listed)["processes", pid]
+    assert refused["up"] is False
+    assert "user root" in refused["why"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root, to look into another user's process")
+def test_a_job_of_another_user_that_root_looks_into() -> None:
+    sleeper = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
+    with subprocess.Popen(
+        [sleeper, "-S", "-c", "import time; time.sleep(60)"],
+        env={"RANK": "3", "GPUWHY_RUN": "theirs"},
+        user=65534,
+        group=65534,
+    ) as job:
+        try:
+            time.sleep(0.3)
+            source = ProcessSource(parent=os.getpid())
+            source.jobs.gpu_processes("GPU-1", {job.pid})
+            item = table_of(source.poll(time.time() + 5))[job.pid]
+        finally:
+            job.kill()
+    assert (item["run"], item["rank"], item["user"]) == ("theirs", 3, "nobody")
