@@ -276,6 +276,7 @@ def test_sentinels_are_absent(standin):
     seen = standin("set sentinels 1").polls(6, sleep_s=0.25)
     for gpu in of(seen, "gpu"):
         assert not gpu.keys() & {"sm_mhz", "mem_mhz", "temperature_c", "memory_used"}
+    assert "pcie_replays" not in of(seen, "gpu_health")[0]
     assert of(seen, "ring", ring="power"), "two rotten samples do not spoil a ring"
     assert all(v < 1000 for o in of(seen, "ring") for v in o["values"] if v is not None)
 

@@ -500,7 +500,7 @@ Return nvmlDeviceGetRemappedRows(Device *d, unsigned int *a, unsigned int *b, un
     *a = 1, *b = 2, *p = 1, *f = 0;
     return OK;
 }
-NUMBER(nvmlDeviceGetPcieReplayCounter, unsigned int, 3)
+NUMBER(nvmlDeviceGetPcieReplayCounter, unsigned int, set("sentinels", 0) ? 0xffffffffu : 3)
 
 /* Events */
 Return nvmlEventSetCreate(void **out) { ENTER("nvmlEventSetCreate", NULL); *out = gpus; return OK; }

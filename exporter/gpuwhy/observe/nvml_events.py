@@ -33,10 +33,9 @@ class XidEvents:
         except NvmlError:
             return
         for device in devices:
-            supported = device.get("nvmlDeviceGetSupportedEventTypes")
-            if not supported or not supported & XID:
-                continue
-            with contextlib.suppress(NvmlError):
+            with contextlib.suppress(NvmlError):  # what is lost shows at its first read
+                if not (device.get("nvmlDeviceGetSupportedEventTypes") or 0) & XID:
+                    continue
                 call("nvmlDeviceRegisterEvents", device.handle, XID, self._set)
                 self._uuids[address(device.handle)] = device.uuid
                 self.counts.setdefault(device.uuid, 0)
@@ -44,7 +43,7 @@ class XidEvents:
     def read(self, t: float) -> list[Observation]:
         """The events since the last read. Raises NvmlError if the library is gone."""
         out: list[Observation] = []
-        while self._set is not None and self._uuids and len(out) < MOST:
+        for _ in range(MOST if self._uuids else 0):
             try:
                 event = call("nvmlEventSetWait_v2", self._set, 0)
             except NvmlError as error:

@@ -26,7 +26,6 @@ INFO_S = 60.0
 EXPECTED = ("utilization", "power_w", "sm_mhz", "temperature_c", "reasons", "memory_used")
 """Fields of ``gpu`` whose absence is worth a word."""
 
-
 NOTHING = 3
 """Fields of a sample that says nothing: t, kind, uuid."""
 
@@ -149,7 +148,7 @@ class GpuReader:
     def _put_energy(self, of_gpu: Observation) -> None:
         millijoules = self.device.get("nvmlDeviceGetTotalEnergyConsumption")  # 3 to 17 ms
         if millijoules is not None and millijoules < 2**62:
-            of_gpu["energy_j"] = millijoules * 1e-3
+            of_gpu["energy_j"] = round(millijoules * 1e-3, 3)
 
     def _changes(self, of_gpu: Observation, now: float) -> list[Observation]:
         """Limits and reasons: when due and when something changed."""

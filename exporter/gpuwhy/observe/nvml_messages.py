@@ -75,7 +75,8 @@ VIRTUAL = "a virtual GPU does not give it to its guest"
 
 def explain_library(code: str) -> tuple[str, str]:
     """(why, remedy) where NVML as a whole does not answer."""
-    return LIBRARY.get(code, (f"NVML fails with {code}", "see 'dmesg' and 'nvidia-smi'"))
+    fallback = LOST_GPU.get(code, (f"NVML fails with {code}", "see 'dmesg' and 'nvidia-smi'"))
+    return LIBRARY.get(code, fallback)
 
 
 def explain_lost(code: str) -> tuple[str, str]:

@@ -36,11 +36,9 @@ class Session:
 
     def due(self, now: float) -> bool:
         """Is it time to (re)open?"""
-        return (
-            self._lost.due(now)
-            if self.open and self._any_lost()
-            else (not self.open and self._library.due(now))
-        )
+        if not self.open:
+            return self._library.due(now)
+        return self._any_lost() and self._lost.due(now)
 
     def connect(self, now: float) -> None:
         """Open anew and find the GPUs. Raises NvmlError if the library does not answer."""
@@ -100,7 +98,7 @@ class Session:
             attached.append(self._reader(device))
         for gpu in self.gpus.values():
             if gpu not in attached:
-                gpu.lose(next(iter(self.unreadable.values()), "GPU_NOT_FOUND"))
+                gpu.lose(self.unreadable.get(gpu.device.index, "GPU_NOT_FOUND"))
         return attached
 
     def _reader(self, device: Device) -> GpuReader:
