@@ -1,6 +1,7 @@
 """The NVML source on a real driver. Skipped on hosts that have none."""
 
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -61,7 +62,7 @@ def test_rings_have_no_cell_twice_and_few_holes(watched):
 def test_gpm_intervals_follow_each_other(watched):
     for uuid in {o["uuid"] for o in of(watched, "gpm")}:
         means = [o for o in of(watched, "gpm") if o["uuid"] == uuid]
-        for before, after in zip(means, means[1:], strict=False):
+        for before, after in pairwise(means):
             assert after["t"] - after["dt"] == pytest.approx(before["t"], abs=0.01)
             assert after["dt"] >= 0.1
 
