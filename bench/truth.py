@@ -121,11 +121,12 @@ def lost(rank: Rank, t0: float, t1: float, step_s: float | None = None) -> float
     the job measured of itself before it began. A job bound by its launches has no healthy pace of
     its own: its kernels alone are what it could take. None where nothing is known.
     """
-    step_s = step_s or kernel_step_s(rank) or rank.header.get("step_s")
+    step_s = step_s or kernel_step_s(rank) or float(rank.header.get("step_s") or 0)
     available = t1 - t0 - paused(rank, t0, t1)
     if not step_s or available <= 0:
         return None
-    return min(max(1 - progress(rank, t0, t1) * step_s / available, 0.0), 1.0)
+    share = 1 - progress(rank, t0, t1) * step_s / available
+    return float(min(max(share, 0.0), 1.0))
 
 
 def kernel_step_s(rank: Rank) -> float | None:

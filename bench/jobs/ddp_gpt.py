@@ -6,6 +6,7 @@ import itertools
 import os
 import time
 from functools import partial
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -28,7 +29,8 @@ class Trainer:
         self.context, self.batch = options.size(1024, 64), options.size(options.get("batch", 16), 8)
         self.length = int(self.context * options.get("length", 1.0))
         size = options.size
-        gpt = GPT(VOCABULARY, self.context, size(1024, 64), size(12, 2), size(16, 2)).to(device)
+        with device:
+            gpt = GPT(VOCABULARY, self.context, size(1024, 64), size(12, 2), size(16, 2))
         on_gpu = device.type == "cuda"
         self.model = DistributedDataParallel(gpt, device_ids=[device.index] if on_gpu else None)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=on_gpu)
@@ -69,12 +71,18 @@ def accumulation(options: Options, together: Pace, alone: Pace) -> int:
     return min(max(round(float(count)), 1), 64)
 
 
+def bind_threads(cores: list[int]) -> None:
+    """Bind every thread that there is, and those to come, to the given cores."""
+    for task in Path("/proc/self/task").iterdir():
+        os.sched_setaffinity(int(task.name), cores)
+
+
 def train(trainer: Trainer, clock: Clock, pace: Pace, accumulate: int) -> None:
     """The loop: steps until the clock says stop."""
     options, device = trainer.options, trainer.device
     starts = clock.start()
     if cores := options.get("own_cores"):
-        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-cores:])
+        bind_threads(sorted(os.sched_getaffinity(0))[-cores:])
     loader = text_loader(options, pace, trainer.batch, trainer.context, starts)
     report = build_report(options, pace, clock, starts)
     periodic = Periodic(options, clock)

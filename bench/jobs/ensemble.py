@@ -19,7 +19,8 @@ class Member:
 
     def __init__(self, options: Options, device: torch.device, context: int) -> None:
         size, self.device = options.size, device
-        self.model = GPT(VOCABULARY, context, size(1024, 64), size(12, 2), size(16, 2)).to(device)
+        with device:
+            self.model = GPT(VOCABULARY, context, size(1024, 64), size(12, 2), size(16, 2))
         fused = device.type == "cuda"
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=fused)
 

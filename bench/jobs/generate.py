@@ -28,7 +28,8 @@ def main() -> None:
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     clock = Clock(options, device)
     context, batch = options.size(512, 32), options.size(options.get("batch", 16), 2)
-    model = GPT(VOCABULARY, context, options.size(1024, 64), options.size(12, 2), 16).to(device)
+    with device:
+        model = GPT(VOCABULARY, context, options.size(1024, 64), options.size(12, 2), 16)
     model = model.to(torch.bfloat16).eval()
     prompts = torch.randint(VOCABULARY, (batch, context), device=device)
     duty = options.get("duty", 0.5)

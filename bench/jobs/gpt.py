@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import torch
 from clock import Clock
@@ -23,19 +24,19 @@ class Trainer:
     def __init__(self, options: Options, device: torch.device, context: int) -> None:
         self.device = device
         size = options.size
-        self.model: torch.nn.Module = GPT(
-            VOCABULARY, context, size(1024, 64), size(12, 2), size(16, 2)
-        ).to(device)
+        with device:
+            gpt = GPT(VOCABULARY, context, size(1024, 64), size(12, 2), size(16, 2))
+        self.model = gpt
+        if options.get("compile"):
+            for block in gpt.blocks:
+                block.compile()
         fused = device.type == "cuda"
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, fused=fused)
-        self.loss_of = self.model.loss
-        if options.get("compile"):
-            self.loss_of = torch.compile(self.loss_of)
 
     def forward(self, batch: Tensor) -> Tensor:
         """The loss of a batch on the device."""
         with torch.autocast(self.device.type, torch.bfloat16):
-            return self.loss_of(batch)
+            return self.model.loss(batch)
 
     def train_step(self, batch: Tensor) -> None:
         """All of one step, without anything around it."""
@@ -74,6 +75,8 @@ def train(options: Options, trainer: Trainer, clock: Clock, pace: Pace | None) -
             clock.lap("optimizer")
             report(step, loss)
             periodic.run(trainer.model, trainer.optimizer, lambda: trainer.forward(held_out))
+            if step == 1 and options.get("compile"):
+                clock.note("pause", name="startup", t0=options.began, t1=time.time())
             if clock.step(step, batches):
                 return
             step += 1

@@ -178,7 +178,8 @@ def main() -> None:
     device = torch.device("cuda" if on_gpu else "cpu")
     clock = Clock(options, device)
     batch = options.size(options.get("batch", 48), 2)
-    model = AutoEncoder(options).to(device)
+    with device:
+        model = AutoEncoder(options)
     sample = torch.zeros(batch, ROWS, FEATURES, dtype=torch.uint8, device=device)
     pace = bare_pace(model, sample)
     clock.header(pace)

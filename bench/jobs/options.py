@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ class Options:
     rank: int
     local_rank: int
     world_size: int
+    began: float = field(default_factory=time.time)
 
     def get(self, name: str, default: Any = None) -> Any:
         """The setting ``name`` of the variant; ``by_rank`` holds settings of single ranks."""

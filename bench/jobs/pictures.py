@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 BLOCK = 1 << 18
+SHARD = 32
 Item = tuple[Tensor, int]
 
 
@@ -28,8 +29,8 @@ Item = tuple[Tensor, int]
 def encoded(side: int) -> bytes:
     """One compressed picture of ``side`` x ``side`` pixels; every item decodes it anew."""
     ramp = np.add.outer(np.arange(side), np.arange(side)).astype(np.uint8)
-    noise = np.random.default_rng(0).integers(0, 16, (side, side, 3), dtype=np.uint8)
-    return zlib.compress((ramp[:, :, None] + noise).tobytes(), 1)
+    blocks = np.random.default_rng(0).integers(0, 16, (side, side // 16, 3), dtype=np.uint8)
+    return zlib.compress((ramp[:, :, None] + blocks.repeat(16, axis=1)).tobytes(), 6)
 
 
 def decode_image(data: bytes, side: int, index: int, budget_s: float) -> Tensor:
@@ -77,7 +78,10 @@ def fetch_object(url: str) -> bytes:
 
 
 class Pictures(Dataset[Item]):
-    """Item ``index``: pixels (side, side, 3) as bytes, and its class."""
+    """Item ``index``: pixels (side, side, 3) as bytes, and its class.
+
+    Behind a store, the first of every ``SHARD`` items fetches the object of them all.
+    """
 
     def __init__(self, length: int, side: int, cost: Cost, **source: Any) -> None:
         self.length, self.side, self.cost = length, side, cost
@@ -91,8 +95,8 @@ class Pictures(Dataset[Item]):
         data = encoded(self.side)
         if self.path:
             read_blocks(self.path, self.blocks, index)
-        if self.url and (wait := self.cost.now()):
-            fetch_object(f"{self.url}/{index}?wait={wait:.6f}")
+        if self.url and index % SHARD == 0 and (wait := self.cost.now() * SHARD):
+            fetch_object(f"{self.url}/{index // SHARD}?wait={wait:.6f}")
         image = decode_image(data, self.side, index, 0.0 if self.url else self.cost.now())
         return (image.float() if self.as_float else image), index % 1000
 
@@ -115,7 +119,7 @@ def picture_loader(
     options: Options, pace: Pace | None, batch: int, side: int, starts: float = 0.0
 ) -> DataLoader[Item]:
     """The training loader with the variant's storage, workers and costs."""
-    workers = options.get("workers", options.size(8, 2))
+    workers = options.get("workers", options.size(12, 2))
     cost = item_cost(options.get, pace, workers, batch, starts)
     source: dict[str, Any] = {"as_float": options.get("as_float", False)}
     if options.get("storage") == "disk":

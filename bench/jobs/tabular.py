@@ -33,8 +33,9 @@ class Trainer:
         self.device = device
         self.width = options.get("width", 256) if options.scale == "full" else 32
         layers = options.get("layers", 24) if options.scale == "full" else 12
-        body = [Layer(self.width) for _ in range(layers)]
-        self.model = nn.Sequential(*body, nn.Linear(self.width, 1)).to(device)
+        with device:
+            body = [Layer(self.width) for _ in range(layers)]
+            self.model = nn.Sequential(*body, nn.Linear(self.width, 1))
         fast = device.type == "cuda" and options.get("fused", True)
         grouped: dict[str, Any] = {"fused": True} if fast else {"foreach": False}
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-4, **grouped)
