@@ -24,7 +24,7 @@ from gpuwhy.observe.observation import Observation
 from gpuwhy.observe.stacks import StackSource, Target
 from gpuwhy.observe.stacks_budget import CLOSE, Pace
 
-WATCH_S = 22.0
+WATCH_S = 18.0
 CLOCK_S = 0.03  # the kernel's clock tick, and the time that a dump takes
 NOBODY = 65534
 
@@ -85,7 +85,7 @@ def test_phase_shares_are_those_of_the_job(watched: Watched) -> None:
     truth += [(s["came"], s["done"], False) for s in watched.steps]
     starts = [seen[0][0] + i for i in range(int(seen[-1][1] - seen[0][0] - 10) + 1)]
     errors = [_share(seen, t, t + 10) - _share(truth, t, t + 10) for t in starts]
-    assert len(errors) >= 8
+    assert len(errors) >= 5
     assert 0.1 < _share(truth, starts[0], starts[-1] + 10) < 0.9
     assert sum(abs(error) <= 0.05 for error in errors) >= 0.95 * len(errors), errors
 
@@ -104,7 +104,7 @@ def test_changes_are_told_when_they_happen(watched: Watched) -> None:
     pairs = zip(watched.main, watched.main[1:], strict=False)
     seen = [b["t"] for a, b in pairs if _waiting(a) and not _waiting(b)]
     lags = sorted(t - min(came, key=lambda at: abs(at - t)) for t in seen)
-    assert len(lags) >= 20
+    assert len(lags) >= 12
     assert abs(sum(lags) / len(lags)) < 0.04, lags
 
 
@@ -235,7 +235,7 @@ def test_budget_is_kept(tmp_path: Path) -> None:
     """Many workers want to be seen each second; what all of it costs is measured by the kernel."""
     children = [_sleeper() for _ in range(10)]
     source = StackSource()
-    seconds = 12.0
+    seconds = 9.0
     try:
         time.sleep(1.0)
         targets = [_target(child.pid, "worker") for child in children]
@@ -405,6 +405,38 @@ def test_without_py_spy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     assert "pip install" in seen["remedy"]
     assert source.describe() == {}
     source.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a PID namespace")
+def test_a_job_in_a_container(tmp_path: Path) -> None:
+    """In a PID namespace of its own the interpreter calls its main thread 1."""
+    script = tmp_path / "train.py"
+    script.write_text(
+        "import time\n"
+        "def train():\n"
+        "    for step in range(10**9):\n"
+        "        time.sleep(0.02)\n"
+        "train()\n"
+    )
+    command = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, str(script)]
+    container = subprocess.Popen(command)
+    source = StackSource(Pace(chunk_s=1.0, share_per_rank=1.0))
+    try:
+        wait_for(lambda: psutil.Process(container.pid).children(), 10)
+        (job,) = psutil.Process(container.pid).children()
+        time.sleep(0.5)
+        source.set_targets([_target(job.pid)])
+        seen = watch(source, 10, until=lambda seen: any(o.get("dt") for o in seen))
+    finally:
+        source.close()
+        for child in psutil.Process(container.pid).children():
+            child.kill()
+        container.wait()
+    stacks = [o for o in of_kind(seen, "stack", job.pid) if o["dt"] > 0]
+    assert stacks
+    assert all(o["main"] and o["tid"] == 1 for o in stacks)
+    assert stacks[0]["frames"][0] == ["train", str(script), 4, "sleep"]
+    assert of_kind(seen, "locals", job.pid)[0]["values"][0][:3] == ["train", str(script), "step"]
 
 
 def test_close_leaves_no_child() -> None:

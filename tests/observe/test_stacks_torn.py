@@ -93,7 +93,7 @@ def test_calling_programs_of_every_python_at_hand() -> None:
         source.set_targets(
             [Target(c.pid, t, "rank", c.pid) for c, t in zip(children, starts, strict=True)]
         )
-        seen = watch(source, 6)
+        seen = watch(source, 4.5)
     finally:
         source.close()
         for child in children:
