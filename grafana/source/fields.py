@@ -1,0 +1,85 @@
+"""Properties of single fields: names, colours, units, links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from grafana.source import palette
+
+Override = dict[str, Any]
+
+
+def by_name(name: str, **properties: Any) -> Override:
+    """Properties of the field of this name."""
+    return _override({"id": "byName", "options": name}, properties)
+
+
+def by_pattern(pattern: str, **properties: Any) -> Override:
+    """Properties of fields whose name fits a regular expression."""
+    return _override({"id": "byRegexp", "options": f"/{pattern}/"}, properties)
+
+
+def by_query(ref: str, **properties: Any) -> Override:
+    """Properties of the fields of one query."""
+    return _override({"id": "byFrameRefID", "options": ref}, properties)
+
+
+_CUSTOM = {
+    "line_width": "custom.lineWidth",
+    "line_style": "custom.lineStyle",
+    "fill": "custom.fillOpacity",
+    "stacking": "custom.stacking",
+    "axis": "custom.axisPlacement",
+    "axis_label": "custom.axisLabel",
+    "draw": "custom.drawStyle",
+    "cell": "custom.cellOptions",
+    "width": "custom.width",
+    "align": "custom.align",
+    "display": "displayName",
+    "scale": "custom.scaleDistribution",
+    "points": "custom.showPoints",
+}
+
+
+def _override(matcher: dict[str, Any], properties: Mapping[str, Any]) -> Override:
+    found = []
+    for name, value in properties.items():
+        if name == "color":
+            value = {"mode": "fixed", "fixedColor": value}
+        elif name == "shades":
+            name, value = "color", {"mode": "shades", "fixedColor": value}
+        found.append({"id": _CUSTOM.get(name, name), "value": value})
+    return {"matcher": matcher, "properties": found}
+
+
+def hidden(name: str) -> Override:
+    """A column that only links need: hidden in Grafana 12, and as 13 has it."""
+    found = by_name(name)
+    everywhere = {"viz": True, "legend": True, "tooltip": True}
+    found["properties"] = [
+        {"id": "custom.hidden", "value": True},
+        {"id": "custom.hideFrom", "value": everywhere},
+    ]
+    return found
+
+
+def dashed(pattern: str, color: str = palette.LIMIT) -> Override:
+    """A limit: a dashed grey line without filling."""
+    style = {"fill": "dash", "dash": [8, 6]}
+    return by_pattern(pattern, color=color, line_style=style, line_width=1, fill=0)
+
+
+def colored(colors: Mapping[str, str]) -> list[Override]:
+    """Fixed colours for fields whose names begin so."""
+    return [by_pattern(f"^{name}\\b", color=color) for name, color in colors.items()]
+
+
+def shaded(colors: Mapping[str, str]) -> list[Override]:
+    """The same for signals with a curve for each GPU: shades of one hue."""
+    return [by_pattern(f"^{name}\\b", shades=color) for name, color in colors.items()]
+
+
+def link(title: str, url: str) -> dict[str, Any]:
+    """A link of a cell or series; it keeps the time range."""
+    return {"title": title, "url": f"{url}&${{__url_time_range}}", "targetBlank": False}

@@ -1,0 +1,308 @@
+"""Fleet: all GPUs in the device view, the only one that may be summed. No line per GPU."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grafana.source import dashboard as d
+from grafana.source import palette, words
+from grafana.source.fields import by_name, by_pattern, dashed, link
+from grafana.source.panels import NOT_TOLD, Panel, bars, stat, table, timeseries
+from grafana.source.queries import CAUSES
+from grafana.source.strips import account_names
+from grafana.source.targets import query
+
+HOST = 'host=~"$host"'
+SHARES = f"gpu_run_account:gpuwhy_device_share:ratio{{{HOST}"
+"""Recorded shares of each GPU's time over 5 minutes, by run and account."""
+LOSSES = CAUSES.replace("throttle|", "")
+"""What may be lost on purpose, at the factory power limit, is not told apart here."""
+
+
+def hours(by: str, accounts: str) -> str:
+    """GPU-hours by account over the time range: shares of five minutes each, laid end to end."""
+    part = f'{SHARES},account=~"{accounts}"}}'
+    return f"sum_over_time((sum by ({by}) ({part}))[$__range:5m]) / 12"
+
+
+def _hours(title: str, description: str, accounts: str, **more: Any) -> Panel:
+    return stat(
+        title,
+        description,
+        [query(f"sum({hours('account', accounts)})", now=True)],
+        unit="none",
+        low=0,
+        decimals=1,
+        **more,
+    )
+
+
+def gpus() -> Panel:
+    """GPUs in sight."""
+    return stat(
+        "GPUs in sight",
+        "GPUs and MIG instances that either exporter tells of, at the end of the range. A GPU that "
+        "is lost, or a host whose exporters are down, is missing here.",
+        [query(f"count(gpu:memory_used:bytes{{{HOST}}})", now=True)],
+        unit="none",
+        low=0,
+        missing="none: no exporter answers",
+    )
+
+
+def lost() -> Panel:
+    """Lost GPU-hours."""
+    return _hours(
+        "GPU-hours lost",
+        "GPU time held by runs that went to a cause, over the time range. Lowered clocks are left "
+        "out (see One GPU): a card at its factory power limit is well used.",
+        LOSSES,
+        steps=((None, "text"), (1, palette.WARN)),
+    )
+
+
+def price() -> Panel:
+    """Their price."""
+    return stat(
+        "Price of what is lost",
+        "GPU-hours lost times the price that was set (gpuwhy serve --gpu-hour-price), in the "
+        "currency in which you set it.",
+        [
+            query(
+                f"sum({hours('account', LOSSES)}) * on () group_left ()"
+                f" max(gpuwhy_gpu_hour_price{{{HOST}}})",
+                now=True,
+            )
+        ],
+        unit="none",
+        low=0,
+        decimals=2,
+        missing="no price set, or needs gpuwhy",
+    )
+
+
+def worked() -> Panel:
+    """GPU-hours of work."""
+    return _hours(
+        "GPU-hours of work",
+        "GPU time in which kernels of some run did its own work, over the time range.",
+        "compute",
+    )
+
+
+def free() -> Panel:
+    """GPU-hours without a run."""
+    return _hours(
+        "GPU-hours free",
+        "GPU time in which no run held the GPU. Not a loss of a run but of the scheduler, or "
+        "spare.",
+        "free",
+    )
+
+
+def share() -> Panel:
+    """Lost share of what was held."""
+    held = "compute|throttle|" + LOSSES + "|unknown|startup|checkpoint|evaluation"
+    return stat(
+        "Lost of what was held",
+        "GPU-hours lost as a share of all that runs held in the time range.",
+        [query(f"sum({hours('account', LOSSES)}) / sum({hours('account', held)})", now=True)],
+        unit="percentunit",
+        low=0,
+        high=1,
+        decimals=0,
+        steps=((None, palette.GOOD), (0.08, palette.WARN), (0.3, palette.BAD)),
+    )
+
+
+def ledger() -> Panel:
+    """Accounts over time, in GPUs."""
+    groups = (
+        "compute",
+        "throttle|shared",
+        "copy|data|host|launch|quota|comm|stalled",
+        "startup|checkpoint|evaluation",
+        "unknown",
+        "free",
+    )
+    return timeseries(
+        "Where does the fleet's GPU time go?",
+        "All GPUs by account, in GPUs: the height is the number of GPUs observed. Device view: "
+        "each GPU-second counts once, however many runs share the GPU. Means over 5 minutes.",
+        [query(f'sum by (account) ({SHARES},account=~"{g}"}})', "{{account}}") for g in groups],
+        unit="none",
+        stacked=True,
+        overrides=account_names(),
+    )
+
+
+def by_cause() -> Panel:
+    """GPU-hours by cause."""
+    return bars(
+        "Which causes cost most?",
+        "GPU-hours lost in the time range, by cause, over all runs. The longest bar is where a "
+        "general measure pays: faster storage, more cores for each GPU, a template for loaders.",
+        [query(f"sort_desc({hours('account', LOSSES)})", "{{account}}", now=True)],
+        unit="none",
+        decimals=1,
+        overrides=account_names(),
+    )
+
+
+WHY = "/d/gpuwhy-why?var-run=${__data.fields.Run}"
+
+
+def runs() -> Panel:
+    """Runs by what they lose."""
+    costs = hours("run, account", LOSSES)
+    held = (
+        f'sum_over_time((sum by (run) ({SHARES},run!=""}}))[$__range:5m]) / 12'
+    )
+    return table(
+        "Which runs lose most?",
+        "Runs and their causes by GPU-hours lost in the time range; beside them all GPU-hours that "
+        "the run held. A click on the run leads to why. Up to 50 rows.",
+        [
+            query(f"topk(50, {costs} > 0.005)", table=True),
+            query(
+                f"{held} * on (run) group_right () (topk(50, {costs} > 0.005) * 0 + 1)", table=True
+            ),
+            query(
+                f"topk(50, {costs} > 0.005) * on () group_left ()"
+                f" max(gpuwhy_gpu_hour_price{{{HOST}}})",
+                table=True,
+            ),
+        ],
+        columns={
+            "run": "Run",
+            "account": "Cause",
+            "Value #A": "GPU-hours lost",
+            "Value #B": "held",
+            "Value #C": "price",
+        },
+        sort="GPU-hours lost",
+        most=50,
+        missing="no run lost GPU time (or needs gpuwhy)",
+        overrides=[
+            by_name("Run", links=[link("Why is it waiting?", WHY)]),
+            by_name("Cause", width=260, mappings=words.causes(), cell={"type": "color-text"}),
+            by_name("GPU-hours lost", width=130, decimals=2),
+            by_name("held", width=110, decimals=2),
+            by_name("price", width=110, decimals=2),
+        ],
+    )
+
+
+def hosts() -> Panel:
+    """Hosts by what is lost on them."""
+    lost_on = f'sum by (host) ({SHARES},account=~"{LOSSES}"}})'
+    free_on = f'sum by (host) ({SHARES},account="free"}})'
+    busy = f"avg by (host) (gpu:busy:ratio{{{HOST}}})"
+    count = f"count by (host) (gpu:memory_used:bytes{{{HOST}}})"
+    return table(
+        "Which hosts stand out?",
+        "Hosts at the end of the range: GPUs, how busy they are, how many GPUs' worth of time is "
+        "lost and free there (means over 5 minutes). Busy alone does not tell work from waiting.",
+        [query(q, table=True) for q in (count, busy, lost_on, free_on)],
+        columns={
+            "host": "Host",
+            "Value #A": "GPUs",
+            "Value #B": "Busy",
+            "Value #C": "GPUs lost",
+            "Value #D": "GPUs free",
+        },
+        sort="GPUs lost",
+        most=100,
+        missing="no exporter answers",
+        overrides=[
+            by_name("GPUs", width=70),
+            by_name("Busy", width=80, unit="percentunit", decimals=0),
+            by_name("GPUs lost", width=90, decimals=2),
+            by_name("GPUs free", width=90, decimals=2),
+        ],
+    )
+
+
+def activity() -> Panel:
+    """Quantiles of activity over the fleet."""
+    targets = []
+    for name, series in (("busy", "gpu:busy:ratio"), ("SM active", "gpu:sm_active:ratio")):
+        for quantile, label in ((0.1, "lowest tenth"), (0.5, "median"), (0.9, "highest tenth")):
+            expr = f"quantile({quantile}, {series}{{{HOST}}})"
+            targets.append(query(expr, f"{name}, {label}"))
+    return timeseries(
+        "How busy is the fleet, and does it work?",
+        "Tenths of all GPUs: below the lowest curve lies a tenth of them. A wide gap between busy "
+        "and SM active all over the fleet is waiting that utilisation hides.",
+        targets,
+        unit="percentunit",
+        high=1,
+        missing=NOT_TOLD,
+        overrides=[
+            by_pattern("^busy", shades=palette.SIGNALS["busy"]),
+            by_pattern("^SM active", shades=palette.SIGNALS["SM active"]),
+        ],
+    )
+
+
+def power() -> Panel:
+    """Power of the fleet."""
+    return timeseries(
+        "How much power does the fleet draw?",
+        "Power of all GPUs and the sum of their limits. Not the hosts' power: CPUs, fans and "
+        "losses are not in it.",
+        [
+            query(f"sum(gpu:power:watts{{{HOST}}})", "drawn"),
+            query(f"sum(gpu:power_limit:watts{{{HOST}}})", "limits"),
+        ],
+        unit="watt",
+        missing=NOT_TOLD,
+        overrides=[by_pattern("^drawn", color=palette.SIGNALS["power"], fill=15), dashed("^limit")],
+    )
+
+
+def alerts() -> Panel:
+    """Alerts that fire."""
+    firing = 'ALERTS{alertstate="firing",host=~"$host|"}'
+    return table(
+        "Which alerts fire?",
+        "Alerts firing at the end of the range, with the run that they are about. Their runbooks "
+        "are linked in the notifications.",
+        [query(f"count by (severity, alertname, run, host) ({firing})", table=True)],
+        columns={
+            "severity": "Severity",
+            "alertname": "Alert",
+            "run": "Run",
+            "host": "Host",
+            "Value": "Count",
+        },
+        missing="none (or the alert rules are not loaded)",
+        overrides=[
+            by_name("Severity", width=90),
+            by_name("Run", links=[link("Why is it waiting?", WHY)]),
+            by_name("Count", width=70),
+        ],
+    )
+
+
+def build() -> dict[str, Any]:
+    """The dashboard."""
+    made = d.dashboard(
+        "gpuwhy-fleet",
+        "Fleet",
+        "All GPUs: how many GPU-hours are lost, by which run and cause, at which price.",
+        [d.host()],
+        [
+            (
+                4,
+                [(4, gpus()), (4, worked()), (4, lost()), (4, share()), (4, price()), (4, free())],
+            ),
+            (9, [(24, ledger())]),
+            (9, [(15, runs()), (9, by_cause())]),
+            (9, [(12, hosts()), (12, alerts())]),
+            (7, [(24, activity())]),
+            (6, [(24, power())]),
+        ],
+        alerts='severity="critical"',
+    )
+    return {**made, "time": {"from": "now-24h", "to": "now"}, "refresh": "1m"}

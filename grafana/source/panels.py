@@ -1,0 +1,314 @@
+"""Panels of every kind that the dashboards use, as Grafana's JSON model has them."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from grafana.source import palette
+from grafana.source.fields import Override
+from grafana.source.targets import DATASOURCE, Target
+
+Panel = dict[str, Any]
+
+NEEDS_GPUWHY = "needs gpuwhy"
+"""Shown by a panel of gpuwhy's own where there is no sample: absent, not zero."""
+NOT_TOLD = "not told by this GPU or its exporter"
+"""Shown by a panel of the canonical GPU series where there is no sample."""
+LEGEND_WIDTH = 380
+AXIS_WIDTH = 64
+"""The same in all panels below one another, so that their time axes lie below one another too."""
+
+
+def _panel(
+    kind: str,
+    title: str,
+    description: str,
+    targets: Sequence[Target],
+    *,
+    unit: str,
+    low: float | None,
+    high: float | None,
+    missing: str,
+    overrides: Sequence[Override],
+    options: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+) -> Panel:
+    refs = string.ascii_uppercase
+    field: dict[str, Any] = {"unit": unit, "noValue": missing, **defaults}
+    if low is not None:
+        field["min"] = low
+    if high is not None:
+        field["max"] = high
+    return {
+        "type": kind,
+        "title": title,
+        "description": description,
+        "datasource": DATASOURCE,
+        "targets": [{**t, "refId": ref} for ref, t in zip(refs, targets, strict=False)],
+        "fieldConfig": {"defaults": field, "overrides": list(overrides)},
+        "options": dict(options),
+    }
+
+
+def timeseries(
+    title: str,
+    description: str,
+    targets: Sequence[Target],
+    *,
+    unit: str,
+    low: float | None = 0,
+    high: float | None = None,
+    missing: str = NEEDS_GPUWHY,
+    overrides: Sequence[Override] = (),
+    stacked: bool = False,
+    ranked: bool = True,
+    narrow: bool = False,
+    decimals: int | None = None,
+) -> Panel:
+    """Curves over time. A gap is time without samples and stays a gap.
+
+    ``ranked``: the legend's largest first. ``narrow``: for half a page, with its legend below.
+    """
+    custom = {
+        "drawStyle": "line",
+        "lineInterpolation": "linear",
+        "lineWidth": 0 if stacked else 1,
+        "fillOpacity": 85 if stacked else 0,
+        "showPoints": "never" if stacked else "auto",
+        "pointSize": 4,
+        "spanNulls": False,
+        "insertNulls": 60_000,
+        "axisWidth": AXIS_WIDTH,
+        "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
+    }
+    legend: dict[str, Any] = {"showLegend": True, "calcs": ["lastNotNull", "mean"]}
+    if narrow:
+        legend |= {"displayMode": "list", "placement": "bottom"}
+    else:
+        legend |= {"displayMode": "table", "placement": "right", "width": LEGEND_WIDTH}
+    if ranked and not narrow:
+        legend |= {"sortBy": "Mean", "sortDesc": True}
+    color = {"mode": "shades", "fixedColor": palette.LINES[0]}
+    defaults: dict[str, Any] = {"custom": custom, "color": color}
+    if decimals is not None:
+        defaults["decimals"] = decimals
+    return _panel(
+        "timeseries",
+        title,
+        description,
+        targets,
+        unit=unit,
+        low=low,
+        high=high,
+        missing=missing,
+        overrides=overrides,
+        options={"legend": legend, "tooltip": {"mode": "multi", "sort": "desc"}},
+        defaults=defaults,
+    )
+
+
+def stat(
+    title: str,
+    description: str,
+    targets: Sequence[Target],
+    *,
+    unit: str,
+    low: float | None = None,
+    high: float | None = None,
+    missing: str = NEEDS_GPUWHY,
+    overrides: Sequence[Override] = (),
+    mappings: Sequence[dict[str, Any]] = (),
+    steps: Sequence[tuple[float | None, str]] = ((None, "text"),),
+    field: str = "",
+    filled: bool = False,
+    size: int | None = None,
+    decimals: int | None = None,
+    names: bool = False,
+) -> Panel:
+    """A number or word. ``field``: the text of this column of a table query."""
+    defaults: dict[str, Any] = {
+        "mappings": list(mappings),
+        "color": {"mode": "thresholds"},
+        "thresholds": {
+            "mode": "absolute",
+            "steps": [{"value": value, "color": color} for value, color in steps],
+        },
+    }
+    if decimals is not None:
+        defaults["decimals"] = decimals
+    options: dict[str, Any] = {
+        "reduceOptions": {
+            "calcs": ["lastNotNull"],
+            "values": False,
+            "fields": f"/^{field}$/" if field else "",
+        },
+        "colorMode": "background_solid" if filled else "value",
+        "graphMode": "none",
+        "justifyMode": "center",
+        "textMode": "value_and_name" if names else "value",
+        "orientation": "auto",
+        "wideLayout": True,
+    }
+    if size is not None:
+        options["text"] = {"valueSize": size}
+    return _panel(
+        "stat",
+        title,
+        description,
+        targets,
+        unit=unit,
+        low=low,
+        high=high,
+        missing=missing,
+        overrides=overrides,
+        options=options,
+        defaults=defaults,
+    )
+
+
+def table(
+    title: str,
+    description: str,
+    targets: Sequence[Target],
+    *,
+    columns: Mapping[str, str],
+    unit: str = "none",
+    missing: str = NEEDS_GPUWHY,
+    overrides: Sequence[Override] = (),
+    sort: str | None = None,
+    most: int | None = None,
+) -> Panel:
+    """A table of the rows of one or several queries, put together by what they have in common.
+
+    ``columns``: names of fields in their order, and what each is called; others are left out.
+    """
+    organize = {
+        "id": "organize",
+        "options": {
+            "includeByName": dict.fromkeys(columns, True),
+            "indexByName": {name: i for i, name in enumerate(columns)},
+            "renameByName": dict(columns),
+        },
+    }
+    steps: list[dict[str, Any]] = [{"id": "merge", "options": {}}] if len(targets) > 1 else []
+    steps.append(organize)
+    if sort is not None:
+        steps.append({"id": "sortBy", "options": {"sort": [{"field": sort, "desc": True}]}})
+    if most is not None:
+        steps.append({"id": "limit", "options": {"limitField": most}})
+    panel = _panel(
+        "table",
+        title,
+        description,
+        targets,
+        unit=unit,
+        low=None,
+        high=None,
+        missing=missing,
+        overrides=overrides,
+        options={"showHeader": True, "cellHeight": "sm"},
+        defaults={
+            "custom": {"align": "auto", "cellOptions": {"type": "auto"}, "filterable": False},
+            "color": {"mode": "thresholds"},
+            "thresholds": {"mode": "absolute", "steps": [{"value": None, "color": "text"}]},
+        },
+    )
+    panel["transformations"] = steps
+    return panel
+
+
+def states(
+    title: str,
+    description: str,
+    targets: Sequence[Target],
+    *,
+    mappings: Sequence[dict[str, Any]],
+    unit: str = "none",
+    missing: str = NEEDS_GPUWHY,
+    overrides: Sequence[Override] = (),
+    legend: bool = True,
+) -> Panel:
+    """What held when: one strip for each series."""
+    return _panel(
+        "state-timeline",
+        title,
+        description,
+        targets,
+        unit=unit,
+        low=None,
+        high=None,
+        missing=missing,
+        overrides=overrides,
+        options={
+            "mergeValues": True,
+            "showValue": "auto",
+            "alignValue": "left",
+            "rowHeight": 0.85,
+            "legend": {"showLegend": legend, "displayMode": "list", "placement": "bottom"},
+            "tooltip": {"mode": "single", "sort": "none"},
+        },
+        defaults={
+            "mappings": list(mappings),
+            "color": {"mode": "thresholds"},
+            "thresholds": {
+                "mode": "absolute",
+                "steps": [{"value": None, "color": palette.NEUTRAL}],
+            },
+            "custom": {"fillOpacity": 80, "lineWidth": 0, "insertNulls": 60_000},
+        },
+    )
+
+
+def bars(
+    title: str,
+    description: str,
+    targets: Sequence[Target],
+    *,
+    unit: str,
+    missing: str = NEEDS_GPUWHY,
+    overrides: Sequence[Override] = (),
+    high: float | None = None,
+    decimals: int | None = None,
+) -> Panel:
+    """One bar for each series, at the end of the time range."""
+    defaults: dict[str, Any] = {
+        "color": {"mode": "fixed", "fixedColor": palette.NEUTRAL},
+        "thresholds": {"mode": "absolute", "steps": [{"value": None, "color": palette.NEUTRAL}]},
+    }
+    if decimals is not None:
+        defaults["decimals"] = decimals
+    return _panel(
+        "bargauge",
+        title,
+        description,
+        targets,
+        unit=unit,
+        low=0,
+        high=high,
+        missing=missing,
+        overrides=overrides,
+        options={
+            "displayMode": "basic",
+            "orientation": "horizontal",
+            "valueMode": "text",
+            "namePlacement": "left",
+            "showUnfilled": False,
+            "reduceOptions": {"calcs": ["lastNotNull"], "values": False, "fields": ""},
+            "minVizHeight": 14,
+            "maxVizHeight": 26,
+            "sizing": "auto",
+        },
+        defaults=defaults,
+    )
+
+
+def text(title: str, description: str, content: str) -> Panel:
+    """A few lines of Markdown."""
+    return {
+        "type": "text",
+        "title": title,
+        "description": description,
+        "options": {"mode": "markdown", "content": content},
+    }
