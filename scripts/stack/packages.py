@@ -1,8 +1,8 @@
 """Prometheus, Alertmanager and their tools: those on PATH, or Debian's unpacked beside the project.
 
 Nothing is installed and no root is needed: apt's own client downloads and verifies the packages
-with lists of its own under ``.run/apt``, and ``dpkg -x`` unpacks them to ``.run/packages``. Of Debian's
-next release, whose binaries need no more than a libc of 2.34.
+with lists of its own under ``.run/apt``, and ``dpkg -x`` unpacks them to ``.run/packages``. They
+are of Debian's next release, whose binaries need no more than a libc of 2.34.
 """
 
 from __future__ import annotations
@@ -17,7 +17,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 RUN = ROOT / ".run"
+PACKAGES = RUN / "packages"
 
+SHARE = "/usr/share/prometheus/alertmanager"
+RELOCATED = "/proc/self/cwd".ljust(len(SHARE), "/")
+"""Debian's Alertmanager opens its built-in templates in a fixed folder. The unpacked copy looks for
+them in its working directory instead: a path of the same length, so that it fits in its place."""
 SUITE = "forky"  # Prometheus 3.5, Alertmanager 0.33
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 MIRROR = "http://deb.debian.org/debian"
@@ -61,7 +66,7 @@ def programs(*wanted: str) -> dict[str, Path]:
 def find(name: str) -> Path | None:
     """A program of a sufficient version on PATH, else one unpacked before, else None."""
     program = PROGRAMS[name]
-    places = [*os.get_exec_path(), str(RUN / "packages" / "usr" / "bin")]
+    places = [*os.get_exec_path(), str(PACKAGES / "usr" / "bin")]
     for place in places:
         for each in program.names:
             path = Path(place) / each
@@ -74,7 +79,7 @@ def _unpacked(name: str) -> Path:
     path = find(name)
     if path is None:
         raise PackageError(
-            f"{name} was unpacked to {RUN / 'packages'} and does not run here (a libc of 2.34 or "
+            f"{name} was unpacked to {PACKAGES} and does not run here (a libc of 2.34 or "
             f"newer is needed); install it from https://prometheus.io/download and put it on PATH"
         )
     return path
@@ -110,8 +115,21 @@ def _unpack(packages: Sequence[str]) -> None:
     _call(["apt-get", *options, "-qq", "update"], cache)
     _call(["apt-get", *options, "-qq", "download", *packages], cache / "debs")
     for deb in sorted((cache / "debs").glob("*.deb")):
-        _call(["dpkg", "-x", str(deb), str(RUN / "packages")], cache)
+        _call(["dpkg", "-x", str(deb), str(PACKAGES)], cache)
         deb.unlink()
+    _relocate(PACKAGES / "usr" / "bin" / "prometheus-alertmanager")
+
+
+def _relocate(program: Path) -> None:
+    if program.is_file():
+        whole = program.read_bytes()
+        program.write_bytes(whole.replace(SHARE.encode(), RELOCATED.encode()))
+
+
+def working_folder(program: Path) -> Path:
+    """Where to run a program: beside its files if it was unpacked, else anywhere."""
+    share = PACKAGES / SHARE.lstrip("/")
+    return share if program.is_relative_to(PACKAGES) and share.is_dir() else RUN
 
 
 def _apt_options(cache: Path) -> list[str]:
@@ -141,7 +159,7 @@ def mirror() -> str:
     for text in texts:
         for uri in re.findall(r"^(?:URIs:|deb(?:\s+\[.*?\])?)\s+(\S+)", text, re.MULTILINE):
             if uri.rstrip("/").endswith("/debian"):
-                return uri
+                return str(uri)
     return MIRROR
 
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import yaml
-
 from scripts.stack import packages
 from tests.alerting.replay import SCRAPE_S, Series
 
 ROOT = Path(__file__).parents[2]
 RULES = (*(ROOT / "prometheus/rules").glob("*.yml"), *(ROOT / "alerting/rules").glob("*.yml"))
 NAME = re.compile(r"\b(?:gpuwhy|DCGM)_\w+|\bup\b")
+GOT = re.compile(r"Labels:\{(.*?)\}\s*Annotations:\{(.*?)\}(?=\s*[,\n\]])", re.DOTALL)
 PAIR = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
@@ -45,9 +45,7 @@ def alert_names(rules: Iterable[Path] = RULES) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def fired(
-    series: Sequence[Series], minutes: float, rules: Sequence[Path] = RULES
-) -> list[Fired]:
+def fired(series: Sequence[Series], minutes: float, rules: Sequence[Path] = RULES) -> list[Fired]:
     """The alerts that fire so many minutes after the first scrape."""
     return history(series, [minutes], rules)[minutes]
 
@@ -68,8 +66,8 @@ def history(
         name, seconds = re.match(r"(\w+), time: (\S+),", block).groups()  # type: ignore[union-attr]
         at = next(m for m in minutes if _seconds(seconds) == round(60 * m))
         got = block.split("got:[", 1)[1]
-        for labels, annotations in re.findall(r"Labels:\{(.*?)\}\s*Annotations:\{(.*?)\}(?=\s*[,\n\]])", got, re.DOTALL):
-            one = Fired(_pairs(labels), _pairs(annotations))
+        for labels, texts in GOT.findall(got):
+            one = Fired(_pairs(labels), _pairs(texts))
             assert one.name == name
             found[at].append(one)
     return found

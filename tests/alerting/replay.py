@@ -81,9 +81,7 @@ def _scrape(state: State, found: dict[tuple[str, LABELS], Series], before: int) 
 def renamed(series: Iterable[Series], labels: Mapping[str, str]) -> list[Series]:
     """The same series with other values of those labels that they have."""
     return [
-        Series(
-            one.name, {k: labels.get(k, v) for k, v in one.labels.items()}, list(one.values)
-        )
+        Series(one.name, {k: labels.get(k, v) for k, v in one.labels.items()}, list(one.values))
         for one in series
     ]
 

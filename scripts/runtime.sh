@@ -1,0 +1,32 @@
+# The interpreter that runs the stack, in $runtime: the developer's .venv where that is current, else
+# .run/venv made from the lock. Sourced from the project's root; PYTHON chooses the interpreter.
+
+make_runtime() {
+    python=${PYTHON:-python3}
+    if ! "$python" -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 14))'; then
+        echo "gpuwhy needs Python 3.10 to 3.14; set PYTHON=/path/to/python3" >&2
+        return 1
+    fi
+    runtime=.run/venv/bin/python
+    stamp=$("$python" -c 'import hashlib, pathlib, sys
+print(sys.version, hashlib.sha256(pathlib.Path("requirements.lock").read_bytes()).hexdigest())')
+    [ "$(cat .run/venv/stamp 2>/dev/null)" = "$stamp" ] && return 0
+    echo "making .run/venv with $("$python" -V) ..." >&2
+    mkdir -p .run
+    if ! "$python" -m venv --clear .run/venv; then
+        echo "no virtual environment could be made; on Debian: apt-get install python3-venv" >&2
+        return 1
+    fi
+    if ! "$runtime" -m pip install -qq --require-hashes -r requirements.lock; then
+        echo "gpuwhy's dependencies could not be fetched: look at the network, and at pip's message above" >&2
+        return 1
+    fi
+    echo "$stamp" >.run/venv/stamp
+}
+
+# run_stack MODULE [ARGUMENT...]: a module of scripts/stack, in the foreground
+run_stack() {
+    make_runtime || exit 1
+    module=$1; shift
+    PYTHONPATH=exporter exec "$runtime" -m "scripts.stack.$module" "$@"
+}
