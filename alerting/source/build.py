@@ -22,7 +22,11 @@ COMMAND = "python -m alerting.source.build"
 def files(limits: Thresholds) -> dict[Path, str]:
     """The text of each rule file by its path below the root."""
     groups: dict[str, list[Group]] = {
-        "prometheus/rules/recording.yml": [canonical.group(), shares.group(limits)],
+        "prometheus/rules/recording.yml": [
+            canonical.group(),
+            shares.group(limits),
+            shapes.records(limits),
+        ],
         "alerting/rules/causes.yml": [causes.group(limits)],
         "alerting/rules/shapes.yml": [shapes.group(limits)],
         "alerting/rules/use.yml": [use.group(limits)],

@@ -13,6 +13,7 @@ from alerting.source.model import Alert, Group
 from alerting.source.thresholds import Thresholds
 from alerting.source.words import (
     FUNCTION,
+    PERCENT,
     PLACE,
     PRICE,
     RUN,
@@ -229,9 +230,7 @@ def _description(cause: Cause, limits: Thresholds) -> str:
     lines = [
         f'{RUN} loses {{{{ printf "%.2f" $value }}}} GPUs{gpus} to {cause.loses_to}: '
         f"{_percent(cause)} of its GPU time in the last {limits.window}{PRICE}.\n",
-        found(
-            f"topk(1, {_of_run(cause)})", f"Most on {PLACE}: {{{{ humanizePercentage .Value }}}}.\n"
-        ),
+        found(f"topk(1, {_of_run(cause)})", f"Most on {PLACE}: {PERCENT}.\n"),
         _function(cause, limits) if cause.function else "",
         *(detail.replace("ACCOUNT", cause.account) for detail in cause.details),
         f"Next: {cause.next_action}\n",

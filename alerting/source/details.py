@@ -3,7 +3,7 @@ finds nothing."""
 
 from __future__ import annotations
 
-from alerting.source.words import FUNCTION, every, found
+from alerting.source.words import FUNCTION, PERCENT, every, found
 
 HOLDS_UP = found(
     'topk(1, last_over_time(gpuwhy_verdict_lost_ratio{run=%q,cause="ACCOUNT",reason="straggler"}'
@@ -27,12 +27,12 @@ DISPATCH = found(
 ) + found(
     "avg(rank:gpuwhy_held:info{run=%q} * on (uuid, mig) group_left () max by (uuid, mig) "
     "(gpu:sm_active:ratio))",
-    "; multiprocessors are active {{ humanizePercentage .Value }} of the time.\n",
+    f"; multiprocessors are active {PERCENT} of the time.\n",
     otherwise=".\n",
 )
 WAITED_FOR = found(
     'topk(1, last_over_time(gpuwhy_verdict_lost_ratio{run=%q,reason="straggler"}[5m]))',
-    "They wait for rank {{ .Labels.rank }}, which loses {{ humanizePercentage .Value }} of its time"
+    "They wait for rank {{ .Labels.rank }}, which loses " + PERCENT + " of its time"
     " to {{ .Labels.cause }}"
     "{{ with printf `last_over_time(gpuwhy_verdict_function_info{run=%q,rank=%q,cause=%q}[5m])`"
     " .Labels.run .Labels.rank .Labels.cause | query }}{{ with first . }}"
@@ -56,8 +56,8 @@ QUOTA = found(
     "min(gpuwhy_run_cpu_quota_cores{run=%q})",
     "Limit: a CPU quota of {{ .Value }} core(s)"
     + found(
-        "max(gpuwhy_run_cpu_throttled_ratio{run=%q})",
-        ", throttled in {{ humanizePercentage .Value }} of its periods",
+        "max(avg_over_time(gpuwhy_run_cpu_throttled_ratio{run=%q}[5m]))",
+        f", throttled in {PERCENT} of its periods",
     )
     + ".\n",
     otherwise=found(
@@ -76,7 +76,7 @@ CLOCK = found(
     "topk(1, rank_reason:gpuwhy_throttle:ratio{run=%q,reason=`REASON`} * 0 + on (uuid, mig) "
     "group_left () max by (uuid, mig) "
     "(gpuwhy_gpu_sm_clock_hertz / gpuwhy_gpu_sm_clock_attainable_hertz))",
-    "Its clock is at {{ humanizePercentage .Value }} of what is attainable",
+    f"Its clock is at {PERCENT} of what is attainable",
 )
 HOT = found(
     "max(rank:gpuwhy_held:info{run=%q} * on (uuid, mig) group_left () max by (uuid, mig) "

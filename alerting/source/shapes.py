@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from alerting.source.model import Alert, Group
+from alerting.source.model import Alert, Group, Record
 from alerting.source.thresholds import Thresholds
-from alerting.source.words import LOCKSTEP, RUN, SHORT_RUN, SINCE, WHY, found, share
+from alerting.source.words import LOCKSTEP, RUN, SHORT_RUN, SINCE, WHY, found, percent, share
 
+PERCENT_OF_VALUE = percent("$value")
 GENERAL = {"scope": "general"}
+LOCKSTEP_RATIO = "run:gpuwhy_lockstep:ratio"
 ON_GPU = "on (instance, uuid, mig)"
 
 
 def group(limits: Thresholds) -> Group:
     """The alerts of this module."""
     return Group("gpuwhy-shapes", [_sawtooth(limits), _lockstep(limits), _slower(limits)])
+
+
+def records(limits: Thresholds) -> Group:
+    """How far the GPUs of a run are in step: the length of their mean phase vector, 1 for all at
+    once, near 0 for any order. Only phases of one period, fitted over the same ten seconds."""
+    cosine, sine, period, centre = (
+        _of_ranks(f"gpuwhy_gpu_wave_{what}")
+        for what in ("phase_cosine", "phase_sine", "period_seconds", "centre_timestamp_seconds")
+    )
+    expr = (
+        f"sqrt(avg by (run) ({cosine}) ^ 2 + avg by (run) ({sine}) ^ 2)\n"
+        f"and on (run) count by (run) ({cosine}) >= 2\n"
+        f"and on (run) max by (run) ({centre}) == min by (run) ({centre})\n"
+        f"and on (run) max by (run) ({period}) / min by (run) ({period})"
+        f" <= {limits.lockstep_period_ratio:g}"
+    )
+    return Group("gpuwhy-lockstep", [Record(LOCKSTEP_RATIO, expr)])
 
 
 def _of_ranks(expr: str) -> str:
@@ -50,7 +69,7 @@ def _sawtooth(limits: Thresholds) -> Alert:
         severity="warning",
         summary=f"{SHORT_RUN}: sawtooth, {share('run:gpuwhy_lost:avg{run=%q}')} of GPU time lost",
         description=f"The GPUs of {RUN} work in bursts and idle between them: "
-        "{{ humanizePercentage $value }} of their time is lost.\n"
+        f"{PERCENT_OF_VALUE} of their time is lost.\n"
         f"{PERIOD}Next: see which phase of the host fills the gaps; `gpuwhy diagnose` on the host "
         "names it.\n",
         dashboard=WHY + SINCE,
@@ -61,16 +80,9 @@ def _sawtooth(limits: Thresholds) -> Alert:
 
 
 def _lockstep(limits: Thresholds) -> Alert:
-    phase = " + ".join(
-        f"avg by (run) ({_of_ranks(f'gpuwhy_gpu_wave_phase_{part}')}) ^ 2"
-        for part in ("cosine", "sine")
-    )
-    period = _of_ranks("gpuwhy_gpu_wave_period_seconds")
     return Alert(
         name="GPUSawtoothInLockstep",
-        expr=f"sqrt({phase}) >= {limits.lockstep_ratio:g}\n"
-        f"and on (run) max by (run) ({period}) / min by (run) ({period})"
-        f" <= {limits.lockstep_period_ratio:g}\n"
+        expr=f"avg_over_time({LOCKSTEP_RATIO}[{limits.window}]) >= {limits.lockstep_ratio:g}\n"
         f"and on (run) count by (run) ({_of_ranks(_waves(limits))}) >= 2\n"
         f"and on (run) {_lost(limits)}",
         severity="warning",
@@ -95,8 +107,8 @@ def _slower(limits: Thresholds) -> Alert:
         expr=f"avg by (run) (avg_over_time({speed}[{window}]))\n/ on (run)\n{past}\n"
         f"< {limits.slower_ratio:g}",
         severity="warning",
-        summary=f"{SHORT_RUN}: at {{{{ humanizePercentage $value }}}} of its own past speed",
-        description=f"{RUN} makes steps at {{{{ humanizePercentage $value }}}} of the median speed "
+        summary=f"{SHORT_RUN}: at {PERCENT_OF_VALUE} of its own past speed",
+        description=f"{RUN} makes steps at {PERCENT_OF_VALUE} of the median speed "
         f"of its last {limits.past}.\n"
         "Next: see what changed at that time: data that is no longer cached, a neighbour, clocks, "
         "a longer sequence.\n",

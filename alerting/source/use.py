@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from alerting.source.model import Alert, Group
 from alerting.source.thresholds import Thresholds
-from alerting.source.words import GPU_PLACE, ONE_GPU, SINCE, every
+from alerting.source.words import GPU_PLACE, ONE_GPU, SINCE, every, percent
 
 ON = "on (instance, uuid, mig)"
 GENERAL = {"scope": "general"}
+MEMORY_USED = percent("$value")
 HOLDERS = every(
     "topk(3, gpuwhy_process_info{uuid=%q})",
     "Held by pid {{ .Labels.pid }}{{ with .Labels.user }} of {{ . }}{{ end }}"
@@ -70,7 +71,7 @@ def _full(limits: Thresholds) -> Alert:
         expr=_with_run(full),
         severity="info",
         summary='GPU {{ $labels.gpu }} {{ printf "%.20s" $labels.host }}: memory full, no work',
-        description=f"{GPU_PLACE} has {{{{ humanizePercentage $value }}}} of its memory in use and "
+        description=f"{GPU_PLACE} has {percent('$value')} of its memory in use and "
         f"its multiprocessors did next to nothing in the last {window}.\n"
         f"{HOLDERS}Next: a job that has ended and left a process, or one that waits: see what the "
         "process does, then end it.\n",

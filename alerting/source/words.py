@@ -53,8 +53,20 @@ def every(query: str, text: str, *, key: str = "$labels.run") -> str:
 
 
 def share(expr: str) -> str:
-    """A looked-up ratio as per cent."""
-    return found(f"100 * {expr}", '{{ printf "%.0f" .Value }}%')
+    """A looked-up ratio as whole per cent."""
+    return found(f"100 * {expr}", '{{ printf "%.0f%%" .Value }}')
+
+
+def percent(value: str) -> str:
+    """A ratio that is at hand as whole per cent; templates cannot multiply, queries can."""
+    return (
+        f"{{{{ with printf `100 * %g` {value} | query }}}}"
+        '{{ with first . }}{{ printf "%.0f%%" .Value }}{{ end }}{{ end }}'
+    )
+
+
+PERCENT = percent(".Value")
+"""Of the sample that was looked up."""
 
 
 PRICE = (
