@@ -136,14 +136,16 @@ def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 def entry_of(told: str, pid: int) -> dict[str, Any]:
     entries: list[dict[str, Any]] = json.loads(told)["gpus"]
-    return next(entry for entry in entries if entry["pid"] == pid)
+    own = [entry for entry in entries if entry["pid"] == pid]
+    assert len(own) == 1, entries
+    return own[0]
 
 
 def test_a_starved_job_is_told_from_a_command_line(job: int) -> None:
     done = run("diagnose", "--for", "7s", "--json")
     assert done.returncode == 0, done.stderr
     entry = entry_of(done.stdout, job)
-    assert entry["cause"] == "data"
+    assert entry["cause"] == "data", entry
     assert entry["causes"][0]["function"]["name"].endswith("tokenize")
     assert entry["causes"][0]["function"]["file"].endswith("starved_job.py")
     if entry["gpu"] is None:
@@ -156,7 +158,8 @@ def test_what_was_recorded_is_diagnosed_as_it_was_seen(job: int, tmp_path: Path)
     done = run("record", path, "--for", "5s")
     assert done.returncode == 0, done.stderr
     assert list(tmp_path.iterdir()) == [path]
-    assert entry_of(run("diagnose", "--json", "--recording", path).stdout, job)["cause"] == "data"
+    entry = entry_of(run("diagnose", "--json", "--recording", path).stdout, job)
+    assert entry["cause"] == "data", entry
 
 
 def test_what_is_stopped_early_keeps_what_was_seen(job: int, tmp_path: Path) -> None:
@@ -174,7 +177,8 @@ def test_what_is_stopped_early_keeps_what_was_seen(job: int, tmp_path: Path) -> 
     assert (recording.returncode, watching.returncode) == (0, 0), told
     assert list(tmp_path.iterdir()) == [path]
     assert run("diagnose", "--recording", path).returncode == 0
-    assert entry_of(verdict, job)["cause"] in ("data", "unknown")
+    entry = entry_of(verdict, job)
+    assert entry["cause"] in ("data", "unknown"), entry
 
 
 def test_a_profile_of_a_process(job: int, tmp_path: Path) -> None:
