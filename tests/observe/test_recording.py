@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gzip
+import io
 import json
 import os
 import signal
@@ -156,7 +157,10 @@ def test_a_killed_recorder_leaves_a_partial_file_that_is_read(tmp_path: Path) ->
     """)
     path = tmp_path / "a.gpuwhy.gz"
     with subprocess.Popen(
-        [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", script, str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "written\n"
@@ -173,10 +177,14 @@ def test_a_full_disk_is_said_and_leaves_nothing(
     path = tmp_path / "a.gpuwhy.gz"
     recorder = Recorder(path, HEADER)
 
-    def full(*_: object) -> int:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    class BrokenFile(io.BufferedWriter):
+        def flush(self) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(recorder._gzip, "flush", full)
+    assert recorder._raw is not None
+    monkeypatch.setattr(
+        recorder, "_raw", BrokenFile(io.FileIO(os.dup(recorder._raw.fileno()), "w"))
+    )
     with pytest.raises(RecordingError, match=r"a\.gpuwhy\.gz: No space left on device"):
         recorder.write({"t": 1.0, "kind": "host"})
     assert list(tmp_path.iterdir()) == []

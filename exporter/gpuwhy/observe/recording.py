@@ -83,11 +83,11 @@ class Recorder:
         self._flushed = -math.inf
         if self.path.is_dir():
             raise RecordingError(f"cannot write {self.path}: it is a directory; name a file")
+        # gzip without name and time: the same observations give the same bytes.
+        self._packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
         self._raw: BinaryIO | None = None
         try:
             self._raw = self.partial.open("wb")
-            # No name and no time in the gzip header: the same observations give the same bytes.
-            self._gzip = gzip.GzipFile("", "wb", 9, self._raw, mtime=0)
         except OSError as error:
             raise self._failed(error) from error
         self._put(header)
@@ -110,7 +110,7 @@ class Recorder:
         if self._raw is None:
             return
         try:
-            self._gzip.close()
+            self._raw.write(self._packer.flush())
             self._raw.flush()
             os.fsync(self._raw.fileno())
             self._raw.close()
@@ -123,10 +123,9 @@ class Recorder:
         """Give up: leave neither the target nor the partial file."""
         if self._raw is not None:
             raw, self._raw = self._raw, None
-            try:
+            with contextlib.suppress(OSError):  # what it still holds is not wanted
                 raw.close()
-            finally:
-                self.partial.unlink(missing_ok=True)
+            self.partial.unlink(missing_ok=True)
 
     def __enter__(self) -> Recorder:
         return self
@@ -144,13 +143,15 @@ class Recorder:
         if self._raw is None:
             raise RecordingError(f"{self.path} is closed")
         try:
-            self._gzip.write(wire.encode(line))
+            self._raw.write(self._packer.compress(wire.encode(line)))
         except OSError as error:
             raise self._failed(error) from error
 
     def _flush(self) -> None:
+        assert self._raw is not None
         try:
-            self._gzip.flush(zlib.Z_SYNC_FLUSH)
+            self._raw.write(self._packer.flush(zlib.Z_SYNC_FLUSH))
+            self._raw.flush()
         except OSError as error:
             raise self._failed(error) from error
 
