@@ -194,7 +194,8 @@ class SmShare(_Base, total=False):
 
 class Processes(_Base, total=False):
     """``processes[]``: pid, ppid, start (UTC s), role ("rank", "worker", "child", "launcher",
-    "tenant": a GPU process that is no Python trainer), run, rank, local_rank, world_size, name,
+    "tenant": a GPU process that is no Python trainer), rank_pid (of the rank that
+    it belongs to), run, rank, local_rank, world_size, name,
     user, python ("3.12"), state, threads, rss, affinity (number of CPUs allowed), cpu (cores used
     since the last observation), main_cpu (the same of the main thread), run_delay (s/s that
     runnable threads waited for a CPU, main thread), read_bytes, write_bytes, read_chars,
