@@ -9,6 +9,9 @@ from grafana.source import palette
 
 Override = dict[str, Any]
 
+FILLED = {"type": "color-background", "mode": "basic"}
+"""A cell in the colour of its mapping; the text takes what contrasts with it."""
+
 
 def by_name(name: str, **properties: Any) -> Override:
     """Properties of the field of this name."""

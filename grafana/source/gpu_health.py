@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from grafana.source import palette, words
 from grafana.source.fields import by_name, colored
-from grafana.source.panels import Panel, stat, table, timeseries
+from grafana.source.panels import Panel, stat, timeseries
 from grafana.source.queries import increase, on_gpu
+from grafana.source.tables import table
 from grafana.source.targets import query
 
 DCGM = 'host=~"$host",UUID=~"$gpu"'
@@ -15,9 +16,7 @@ ALARM = ((None, palette.GOOD), (1.0, palette.BAD))
 
 def uncorrected() -> Panel:
     """Uncorrected memory errors."""
-    ours = on_gpu(
-        "gpuwhy_gpu_ecc_errors_total", 'error="uncorrected",lifetime="volatile"'
-    )
+    ours = on_gpu("gpuwhy_gpu_ecc_errors_total", 'error="uncorrected",lifetime="volatile"')
     dcgm = f"DCGM_FI_DEV_ECC_DBE_VOL_TOTAL{{{DCGM}}}"
     return stat(
         "Uncorrected memory errors",
@@ -98,7 +97,7 @@ def nvlinks() -> Panel:
 def xids() -> Panel:
     """Xid events."""
     ours = f"max by (xid) ({on_gpu('gpuwhy_gpu_xid_last_timestamp_seconds')}) * 1000"
-    last = f"count_values by (uuid) (\"xid\", DCGM_FI_DEV_XID_ERRORS{{{DCGM}}} > 0) * NaN"
+    last = f'count_values by (uuid) ("xid", DCGM_FI_DEV_XID_ERRORS{{{DCGM}}} > 0) * NaN'
     return table(
         "Which Xid events came?",
         "Numbers of the driver's error events (Xid) and when each last came. 13, 31 and 43 are "

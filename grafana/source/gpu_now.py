@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from grafana.source import palette, queries, words
 from grafana.source.fields import by_name, link
-from grafana.source.panels import NOT_TOLD, Panel, stat, table
+from grafana.source.panels import NOT_TOLD, Panel, stat
 from grafana.source.queries import GPU, on_gpu, share_of
+from grafana.source.tables import table
 from grafana.source.targets import query
 
 

@@ -226,9 +226,9 @@ def traffic() -> Panel:
     }
     return timeseries(
         "What travels over PCIe and NVLink?",
-        "Traffic into and out of the GPU, on a logarithmic axis. This is where copies show: there is no "
-        "copy-engine meter. A copy of pageable memory fills only a few per cent of the link and "
-        "still holds up the step.",
+        "Traffic into and out of the GPU, on a logarithmic axis. This is where copies show: there "
+        "is no copy-engine meter. A copy of pageable memory fills only a few per cent of the link "
+        "and still holds up the step.",
         [_one(on_gpu(series), name) for name, (series, _) in sides.items()],
         unit="Bps",
         low=None,
@@ -289,5 +289,3 @@ def swing() -> Panel:
         narrow=True,
         overrides=colored({"regularity": palette.LINES[0], "depth": palette.LINES[4]}),
     )
-
-

@@ -7,8 +7,9 @@ from typing import Any
 from grafana.source import dashboard as d
 from grafana.source import hosts, palette, strips, words
 from grafana.source.fields import by_name, by_pattern
-from grafana.source.panels import Panel, stat, table, timeseries
+from grafana.source.panels import Panel, stat, timeseries
 from grafana.source.queries import on_rank, rate
+from grafana.source.tables import table
 from grafana.source.targets import lines, query
 
 NO_WORKERS = "no loader workers in sight (needs gpuwhy and Python stacks)"
@@ -86,7 +87,7 @@ def busy_workers() -> Panel:
 def inline() -> Panel:
     """Ranks that load their data themselves."""
     return stat(
-        "Ranks loading by themselves",
+        "Ranks without workers",
         "Ranks with num_workers=0: every batch is made between two steps, and the GPU waits for "
         "all of it.",
         [query(f"sum({on_rank('gpuwhy_dataloader_inline')})", now=True)],

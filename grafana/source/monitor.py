@@ -5,18 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from grafana.source import dashboard as d
+from grafana.source import monitor_cost as cost
 from grafana.source import palette, words
-from grafana.source.fields import by_name, by_pattern, dashed
-from grafana.source.panels import Panel, stat, states, table, timeseries
+from grafana.source.fields import FILLED, by_name
+from grafana.source.monitor_cost import OURS, on_host
+from grafana.source.panels import Panel, stat, states
 from grafana.source.queries import rate
+from grafana.source.tables import table
 from grafana.source.targets import query
-
-HOST = 'host=~"$host"'
-OURS = 'job="gpuwhy"'
-
-
-def _of(name: str, more: str = "") -> str:
-    return f"{name}{{{HOST}{',' + more if more else ''}}}"
 
 
 def exporters() -> Panel:
@@ -26,8 +22,8 @@ def exporters() -> Panel:
         "Targets that Prometheus could scrape at the end of the range, of all that it knows on "
         "these hosts. One that does not answer leaves gaps, not zeros.",
         [
-            query(f"sum({_of('up')})", "answer", now=True),
-            query(f"count({_of('up')})", "in all", now=True),
+            query(f"sum({on_host('up')})", "answer", now=True),
+            query(f"count({on_host('up')})", "in all", now=True),
         ],
         unit="none",
         names=True,
@@ -42,7 +38,7 @@ def lag() -> Panel:
         "How old are the values?",
         "How far gpuwhy's values are behind the clock, highest of the hosts. 3 to 4 s is normal: "
         "a second is entered once, when all of it is in.",
-        [query(f"max({_of('gpuwhy_lag_seconds')})", now=True)],
+        [query(f"max({on_host('gpuwhy_lag_seconds')})", now=True)],
         unit="s",
         low=0,
         decimals=1,
@@ -53,10 +49,10 @@ def lag() -> Panel:
 def missing() -> Panel:
     """Sources that do not serve."""
     return stat(
-        "Sources that do not serve",
+        "Missing sources",
         "Sources of gpuwhy that do not serve, over all hosts. NCCL RAS and InfiniBand are missing "
         "where no job or host has them: see the table.",
-        [query(f"count({_of('gpuwhy_source_up')} == 0)", now=True)],
+        [query(f"count({on_host('gpuwhy_source_up')} == 0)", now=True)],
         unit="none",
         low=0,
         decimals=0,
@@ -69,7 +65,7 @@ def recorded() -> Panel:
     return stat(
         "Recorded?",
         "Whether the values come from a recording that is played back, as in the demonstration.",
-        [query(f"max({_of('gpuwhy_recorded')})", now=True)],
+        [query(f"max({on_host('gpuwhy_recorded')})", now=True)],
         unit="none",
         mappings=words.recorded(),
     )
@@ -77,11 +73,11 @@ def recorded() -> Panel:
 
 def cpu_now() -> Panel:
     """Cores used by gpuwhy on a host."""
-    cost = rate(_of("gpuwhy_source_cpu_seconds_total"))
-    own = rate(_of("process_cpu_seconds_total", OURS))
-    total = f"sum by (instance) ({cost}) + on (instance) sum by (instance) ({own})"
+    watching = rate(on_host("gpuwhy_source_cpu_seconds_total"))
+    own = rate(on_host("process_cpu_seconds_total", OURS))
+    total = f"sum by (instance) ({watching}) + on (instance) sum by (instance) ({own})"
     return stat(
-        "What does watching cost a host?",
+        "Cost to a host",
         "Cores used by observer and server together, highest of the hosts. The cost to the job "
         "itself is not CPU alone; it was measured and is in the documentation.",
         [query(f"max({total})", now=True)],
@@ -98,7 +94,7 @@ def targets() -> Panel:
         "Which exporters answered, when?",
         "Scrapes by exporter and host, lowest over the hosts shown for each job. A gap is time in "
         "which Prometheus itself did not run.",
-        [query(f"min by (job) ({_of('up')})", "{{job}}")],
+        [query(f"min by (job) ({on_host('up')})", "{{job}}")],
         mappings=words.up_down(),
         missing="Prometheus knows no target here",
     )
@@ -110,7 +106,7 @@ def sources() -> Panel:
         "Which sources served, when?",
         "Sources of gpuwhy, lowest over the hosts shown. What is lost without each is in the table "
         "below. A missing source never stops the others.",
-        [query(f"min by (source) ({_of('gpuwhy_source_up')})", "{{source}}")],
+        [query(f"min by (source) ({on_host('gpuwhy_source_up')})", "{{source}}")],
         mappings=words.up_down(),
     )
 
@@ -118,14 +114,14 @@ def sources() -> Panel:
 def table_of_sources() -> Panel:
     """One row for each source of each host."""
     by = "host, source"
-    up = f"max by ({by}) ({_of('gpuwhy_source_up')})"
+    up = f"max by ({by}) ({on_host('gpuwhy_source_up')})"
     parts = (
         f'label_replace({up}, "lost", "$1", "source", "(.+)")',
-        f"max by ({by}) ({_of('gpuwhy_source_age_seconds')})",
-        f"max by ({by}) ({_of('gpuwhy_source_lag_seconds')})",
-        f"max by ({by}) ({_of('gpuwhy_source_period_seconds')})",
-        f"sum by ({by}) ({rate(_of('gpuwhy_source_cpu_seconds_total'))})",
-        f"sum by ({by}) (increase({_of('gpuwhy_source_failures_total')}[$__range]))",
+        f"max by ({by}) ({on_host('gpuwhy_source_age_seconds')})",
+        f"max by ({by}) ({on_host('gpuwhy_source_lag_seconds')})",
+        f"max by ({by}) ({on_host('gpuwhy_source_period_seconds')})",
+        f"sum by ({by}) ({rate(on_host('gpuwhy_source_cpu_seconds_total'))})",
+        f"sum by ({by}) (increase({on_host('gpuwhy_source_failures_total')}[$__range]))",
     )
     return table(
         "What does each source say?",
@@ -144,12 +140,19 @@ def table_of_sources() -> Panel:
             "Value #E": "Cores",
             "Value #F": "Failed reads",
         },
+        sort="State",
+        rising=True,
         most=200,
-        sort=None,
         overrides=[
             by_name("Host", width=140),
             by_name("Source", width=200, mappings=words.sources()),
-            by_name("State", width=90, mappings=words.up_down(), cell={"type": "color-text"}),
+            by_name(
+                "State",
+                width=90,
+                align="left",
+                mappings=words.up_down(),
+                cell=FILLED,
+            ),
             by_name("Lost without it", mappings=words.lost_without()),
             by_name("Age", width=80, unit="s", decimals=1),
             by_name("Late by", width=80, unit="s"),
@@ -163,7 +166,7 @@ def table_of_sources() -> Panel:
 def blind_gpus() -> Panel:
     """GPUs on which a source does not serve."""
     by = "host, gpu, mig, source"
-    blind = f"count by ({by}) ({_of('gpuwhy_gpu_source_up')} == 0)"
+    blind = f"count by ({by}) ({on_host('gpuwhy_gpu_source_up')} == 0)"
     return table(
         "On which GPUs is a source missing?",
         "Sources that did not serve the last second of a GPU, up to 100. GPM is missing on cards "
@@ -175,107 +178,26 @@ def blind_gpus() -> Panel:
     )
 
 
-def cost() -> Panel:
-    """Cores by source."""
-    return timeseries(
-        "What does each source cost?",
-        "Cores used by each source, mean over the hosts, and the bound on sampling one rank's "
-        "stacks (--max-overhead). Sampling slows down by itself to keep the bound.",
-        [
-            query(
-                f"avg by (source) ({rate(_of('gpuwhy_source_cpu_seconds_total'))})", "{{source}}"
-            ),
-            query(f"min({_of('gpuwhy_overhead_limit_ratio')})", "bound for one rank's stacks"),
-        ],
-        unit="none",
-        overrides=[dashed("^bound")],
-    )
-
-
-def losses() -> Panel:
-    """What was lost while observing."""
-    return timeseries(
-        "What was lost while watching?",
-        "Per second: failed reads, torn stacks (dropped, so that none is misread), seconds of the "
-        "driver's rings that wrapped before they were read. A host short of CPU loses some; a "
-        "gap in the observation is never taken for idle time.",
-        [
-            query(f"sum({rate(_of('gpuwhy_source_failures_total'))})", "failed reads"),
-            query(f"sum({rate(_of('gpuwhy_source_torn_stacks_total'))})", "torn stacks"),
-            query(f"sum({rate(_of('gpuwhy_source_lost_seconds_total'))})", "ring seconds"),
-        ],
-        unit="none",
-        missing="nothing told (needs gpuwhy)",
-    )
-
-
-def series() -> Panel:
-    """Series exposed and dropped."""
-    return timeseries(
-        "How many series?",
-        "Series of the largest host's exposition, and series left out in the five minutes before "
-        "because a bound was reached. Bounds keep a job that restarts under ever new names from "
-        "filling Prometheus.",
-        [
-            query(f"max({_of('gpuwhy_series')})", "series, largest host"),
-            query(f"sum(increase({_of('gpuwhy_series_dropped_total')}[5m]))", "left out"),
-        ],
-        unit="none",
-        overrides=[
-            by_pattern("^series", color=palette.LINES[0]),
-            by_pattern("^left", color=palette.BAD),
-        ],
-    )
-
-
-def scrapes() -> Panel:
-    """Durations of scrapes."""
-    return timeseries(
-        "How long do scrapes take?",
-        "Duration of Prometheus's scrapes by job, longest of the hosts, and the slowest family of "
-        "gpuwhy's metrics. A scrape never waits for a source: values are those of the last "
-        "complete second.",
-        [
-            query(f"max by (job) ({_of('scrape_duration_seconds')})", "scrape of {{job}}"),
-            query(f"max({_of('gpuwhy_scrape_family_duration_seconds')})", "slowest family"),
-        ],
-        unit="s",
-    )
-
-
-def memory() -> Panel:
-    """Memory of the server."""
-    return timeseries(
-        "How much memory does it use?",
-        "Resident memory of the process that serves, largest host. It is bounded by the bounds on "
-        "series and by fifteen minutes of rows.",
-        [
-            query(f"max({_of('process_resident_memory_bytes', OURS)})", "resident, largest"),
-        ],
-        unit="bytes",
-    )
-
-
 def versions() -> Panel:
     """Versions by host."""
     return table(
         "Which versions run?",
         "Version of gpuwhy and of Python by host. Hosts of one fleet should agree.",
-        [query(f"count by (version, python) ({_of('gpuwhy_build_info')})", table=True)],
+        [query(f"count by (version, python) ({on_host('gpuwhy_build_info')})", table=True)],
         columns={"version": "gpuwhy", "python": "Python", "Value": "Hosts"},
     )
 
 
 def rules() -> Panel:
     """Whether the recording rules are there."""
-    ours = _of("gpuwhy_gpu_info")
+    ours = on_host("gpuwhy_gpu_info")
     return stat(
-        "GPU series by the rules",
+        "GPUs by rules",
         "GPUs in the canonical series that the recording rules make, and GPUs that gpuwhy tells "
         "of itself. If the first is missing, the rules in prometheus/rules are not loaded, and "
         "panels of GPUs stay empty.",
         [
-            query(f"count({_of('gpu:memory_used:bytes')})", "by the rules", now=True),
+            query(f"count({on_host('gpu:memory_used:bytes')})", "by the rules", now=True),
             query(f"count({ours})", "by gpuwhy", now=True),
         ],
         unit="none",
@@ -307,11 +229,11 @@ def build() -> dict[str, Any]:
             (5, [(24, targets())]),
             (9, [(24, sources())]),
             (11, [(24, table_of_sources())]),
-            (6, [(24, cost())]),
-            (6, [(24, losses())]),
-            (6, [(24, series())]),
-            (6, [(24, scrapes())]),
-            (6, [(24, memory())]),
+            (6, [(24, cost.cost())]),
+            (6, [(24, cost.losses())]),
+            (6, [(24, cost.series())]),
+            (6, [(24, cost.scrapes())]),
+            (6, [(24, cost.memory())]),
             (7, [(12, blind_gpus()), (12, versions())]),
         ],
         alerts='alertname=~"Gpuwhy.*|DcgmExporterDown|GPUSourceMissing"',

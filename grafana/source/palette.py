@@ -35,8 +35,8 @@ SIGNALS = {
     "memory clock": "#56b4e9",
     "power": "#d55e00",
     "temperature": "#cc79a7",
-    "memory controller": "#b3a800",
-    "traffic": "#8c8c8c",
+    "memory controller": "#5fd6ab",
+    "traffic": "#3e3cff",
 }
 """Signals that lie over one another (after Okabe and Ito, with a yellow that shows on white)."""
 

@@ -21,7 +21,7 @@ AXIS_WIDTH = 64
 """The same in all panels below one another, so that their time axes lie below one another too."""
 
 
-def _panel(
+def panel(
     kind: str,
     title: str,
     description: str,
@@ -94,7 +94,7 @@ def timeseries(
     defaults: dict[str, Any] = {"custom": custom, "color": color}
     if decimals is not None:
         defaults["decimals"] = decimals
-    return _panel(
+    return panel(
         "timeseries",
         title,
         description,
@@ -153,7 +153,7 @@ def stat(
     }
     if size is not None:
         options["text"] = {"valueSize": size}
-    return _panel(
+    return panel(
         "stat",
         title,
         description,
@@ -168,57 +168,6 @@ def stat(
     )
 
 
-def table(
-    title: str,
-    description: str,
-    targets: Sequence[Target],
-    *,
-    columns: Mapping[str, str],
-    unit: str = "none",
-    missing: str = NEEDS_GPUWHY,
-    overrides: Sequence[Override] = (),
-    sort: str | None = None,
-    most: int | None = None,
-) -> Panel:
-    """A table of the rows of one or several queries, put together by what they have in common.
-
-    ``columns``: names of fields in their order, and what each is called; others are left out.
-    """
-    organize = {
-        "id": "organize",
-        "options": {
-            "includeByName": dict.fromkeys(columns, True),
-            "indexByName": {name: i for i, name in enumerate(columns)},
-            "renameByName": dict(columns),
-        },
-    }
-    steps: list[dict[str, Any]] = [{"id": "merge", "options": {}}] if len(targets) > 1 else []
-    steps.append(organize)
-    if sort is not None:
-        steps.append({"id": "sortBy", "options": {"sort": [{"field": sort, "desc": True}]}})
-    if most is not None:
-        steps.append({"id": "limit", "options": {"limitField": most}})
-    panel = _panel(
-        "table",
-        title,
-        description,
-        targets,
-        unit=unit,
-        low=None,
-        high=None,
-        missing=missing,
-        overrides=overrides,
-        options={"showHeader": True, "cellHeight": "sm"},
-        defaults={
-            "custom": {"align": "auto", "cellOptions": {"type": "auto"}, "filterable": False},
-            "color": {"mode": "thresholds"},
-            "thresholds": {"mode": "absolute", "steps": [{"value": None, "color": "text"}]},
-        },
-    )
-    panel["transformations"] = steps
-    return panel
-
-
 def states(
     title: str,
     description: str,
@@ -231,7 +180,7 @@ def states(
     legend: bool = True,
 ) -> Panel:
     """What held when: one strip for each series."""
-    return _panel(
+    return panel(
         "state-timeline",
         title,
         description,
@@ -279,7 +228,7 @@ def bars(
     }
     if decimals is not None:
         defaults["decimals"] = decimals
-    return _panel(
+    return panel(
         "bargauge",
         title,
         description,
@@ -296,6 +245,7 @@ def bars(
             "namePlacement": "left",
             "showUnfilled": False,
             "reduceOptions": {"calcs": ["lastNotNull"], "values": False, "fields": ""},
+            "text": {"titleSize": 13, "valueSize": 14},
             "minVizHeight": 14,
             "maxVizHeight": 26,
             "sizing": "auto",

@@ -111,9 +111,10 @@ def traffic() -> Panel:
     }
     return timeseries(
         "What travels over PCIe and NVLink?",
-        "Traffic into and out of the GPUs shown, added up, on a logarithmic axis. There is no copy-engine "
-        "meter: this is the place to see copies. Misreading: low traffic is no proof that copies "
-        "are cheap; a copy of pageable memory fills 3 % of the link and still holds up the step.",
+        "Traffic into and out of the GPUs shown, added up, on a logarithmic axis. There is no "
+        "copy-engine meter: this is the place to see copies. Misreading: low traffic is no proof "
+        "that copies are cheap; a copy of pageable memory fills 3 % of the link and still holds up "
+        "the step.",
         [query(f"sum({on_gpu(series)})", name) for name, (series, _) in names.items()],
         unit="Bps",
         low=None,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from grafana.source import palette, words
-from grafana.source.fields import by_name, hidden, link
-from grafana.source.panels import NEEDS_GPUWHY, Panel, stat, states, table
+from grafana.source.fields import FILLED, by_name, hidden, link
+from grafana.source.panels import NEEDS_GPUWHY, Panel, stat, states
 from grafana.source.queries import LOST, increase, on_rank, run_cause
+from grafana.source.tables import table
 from grafana.source.targets import lines, query
 
 NO_VERDICT = "no verdict at the end of this range (needs gpuwhy)"
@@ -127,7 +128,7 @@ def table_of_ranks() -> Panel:
             by_name("GPU", width=50, links=[link("This GPU", ONE_GPU)]),
             by_name("MIG", width=50),
             by_name("Rank", width=50),
-            by_name("Cause", width=190, mappings=words.causes(), cell={"type": "color-text"}),
+            by_name("Cause", width=190, mappings=words.causes(), cell=FILLED),
             by_name("Case", width=200, mappings=words.cases()),
             by_name("Lost", width=60, unit="percentunit", decimals=0, min=0, max=1),
             by_name("Sure", width=60, unit="percentunit", decimals=0),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from grafana.source import palette
+
 from gpuwhy.evidence.words import ACCOUNT_WORDS
 from gpuwhy.expose.families.verdict import ANSWERS
-from grafana.source import palette
 
 CAUSES = {
     "none": "None: the GPUs are used",
@@ -227,7 +228,7 @@ def late() -> list[Mapping]:
     """1 and 0 of a rank that the others wait for."""
     return _value(
         {
-            "0": {"text": "in time", "color": palette.ACCOUNTS["free"], "index": 0},
+            "0": {"text": "in time", "color": palette.NEUTRAL, "index": 0},
             "1": {"text": "the others wait for it", "color": palette.ACCOUNTS["host"], "index": 1},
         }
     )

@@ -1,78 +1,146 @@
-"""Series for a Prometheus: recordings played through the pipeline and the exposition.
+"""Hosts as a Prometheus would have scraped them, as OpenMetrics text with time stamps.
 
-A scrape's text is that of the exporter; a time stamp and what Prometheus itself adds are put to
-each sample: ``job``, ``instance``, ``host``.
+Recordings are played through the pipeline and the exposition; dcgm-exporter's part is its own
+output; what recordings cannot show (a host on which everything is known, MIG, a crowd of GPUs) is
+a view of the exporter made by hand.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwhy.expose import exposition
-from gpuwhy.expose.state import State
-from gpuwhy.observe.playback import play
+from gpuwhy.expose.view import View
+from gpuwhy.signals.row import Second
+from tests.alerting.replay import SCRAPE_S, Series, replay
+from tests.expose import samples
 
-RECORDINGS = Path(__file__).parent.parent / "recordings"
-OPENMETRICS = "application/openmetrics-text; version=1.0.0"
+END = 1_700_000_400
+"""When all series end, Unix s: a multiple of every step that Grafana takes for a week or less."""
+SECONDS = 330
+"""How long they are: a little more than the look-back of Prometheus."""
+SCRAPES = SECONDS // SCRAPE_S
 PRICE = 3.5
-"""Price of a GPU-hour on every host here."""
-SCRAPE_S = 5.0
+DCGM = Path(__file__).parents[3] / "shared/public-data/dcgm-exporter"
+"""Real outputs of dcgm-exporter beside the project; absent elsewhere."""
+
 _SAMPLE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)(?: \S+)?$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
-Labels = dict[str, str]
-Sample = tuple[str, Labels, str]
-"""Name, labels, value as it is written."""
 
-
-def scrapes(names: Sequence[str], seconds: float) -> Iterator[tuple[float, list[Sample]]]:
-    """When, and what, each scrape of a host gives on which these recordings play side by side,
-    over and over. Times are those of the first recording."""
-    now = 0.0
-    state = State(recorded=True, gpu_hour_price=PRICE, clock=lambda: now)
-    paths = [RECORDINGS / f"{name}.gpuwhy.gz" for name in names]
-    due = end = 0.0
-    for observation in play(paths, loop=True):
-        t = float(observation["t"])
-        if observation["kind"] == "gpu" and not due:
-            due, end = t + SCRAPE_S, t + seconds
-        while due and due < t:
-            now = due
-            yield now, samples(exposition.render(state.view(), OPENMETRICS)[0].decode())
-            due += SCRAPE_S
-            if due > end:
-                return
-        state.feed([observation])
-
-
-def samples(text: str) -> list[Sample]:
-    """The samples of an exposition in either text format."""
-    found = []
-    for text_line in text.splitlines():
-        match = _SAMPLE.match(text_line)
-        if match and not text_line.startswith("#"):
-            found.append((match[1], dict(_LABEL.findall(match[2] or "")), match[3]))
-    return found
-
-
-def lines(
-    t: float,
-    found: Sequence[Sample],
-    added: Mapping[str, str],
-    changed: Mapping[str, Mapping[str, str]] | None = None,
-) -> Iterator[str]:
-    """OpenMetrics lines of one scrape; ``changed`` has new values for old ones, by label."""
-    for name, labels, value in found:
-        put = {**labels, **added}
-        for label, values in (changed or {}).items():
-            if label in put:
-                put[label] = values.get(put[label], put[label])
-        inside = ",".join(f'{key}="{text}"' for key, text in put.items())
-        yield f"{name}{{{inside}}} {value} {t:.3f}\n"
-
-
-def target(job: str, host: str, port: int) -> Labels:
+def target(job: str, host: str, port: int) -> dict[str, str]:
     """What Prometheus adds to the samples of a target."""
     return {"job": job, "instance": f"{host}:{port}", "host": host}
+
+
+def played(names: Sequence[str], host: str) -> Iterator[Series]:
+    """A host on which these recordings play side by side."""
+    for series in replay(names, SECONDS):
+        labels = {**series.labels, **target("gpuwhy", host, 9877)}
+        yield Series(series.name, labels, series.values[-SCRAPES:])
+
+
+def answered(text: str, added: Mapping[str, str]) -> Iterator[Series]:
+    """An exporter that gives this exposition at each scrape."""
+    for line in text.splitlines():
+        match = _SAMPLE.match(line)
+        if match and not line.startswith("#"):
+            labels = {**dict(_LABEL.findall(match[2] or "")), **added}
+            yield Series(match[1], labels, [float(match[3])] * SCRAPES)
+    yield Series("up", added, [1.0] * SCRAPES)
+    yield Series("scrape_duration_seconds", added, [0.01] * SCRAPES)
+
+
+def viewed(view: View, host: str) -> Iterator[Series]:
+    """A host whose exporter gives this view at each scrape."""
+    text, _, _ = exposition.render(view, "")
+    yield from answered(text.decode(), target("gpuwhy", host, 9877))
+
+
+def everything() -> View:
+    """A host on which every source and field is known."""
+    known = samples.view()
+    return replace(known, about=replace(known.about, gpu_hour_price=PRICE))
+
+
+def mig(uuid: str, parent: str, instance: str) -> View:
+    """A host with one MIG instance: the driver tells no utilisation."""
+    gpu = samples.gpu(
+        uuid=uuid, mig=instance, utilization=None, memory_utilization=None, busy_source="gpm"
+    )
+    return _of_gpus([gpu], {"parent_uuid": parent, "mig": instance})
+
+
+def crowd(count: int) -> View:
+    """A host with many GPUs, each with a rank of one run."""
+    return _of_gpus([samples.gpu(uuid=f"GPU-crowd-{i}", gpu=i) for i in range(count)], {})
+
+
+def _of_gpus(gpus: Sequence[samples.GpuSignals], info: Mapping[str, str]) -> View:
+    whole = samples.view()
+    ranks = [samples.rank(rank=i) for i in range(len(gpus))]
+    rows = tuple(
+        samples.GpuRow(gpu, (rank,), frozenset(samples.SOURCES))
+        for gpu, rank in zip(gpus, ranks, strict=True)
+    )
+    on = [(gpu.uuid, samples.RUN, i) for i, gpu in enumerate(gpus)]
+    entry = whole.verdicts["gpus"][0] if whole.verdicts else {}
+    return replace(
+        whole,
+        second=samples.second(rows=rows),
+        recent=tuple(Second(t, rows, {}) for t in range(samples.T - 5, samples.T + 1)),
+        accounts=samples.Accounts(
+            {(u, r, a, ""): 5.0 for u, r, _ in on for a in ("data", "compute")},
+            {(u, r, i, a, ""): 5.0 for u, r, i in on for a in ("data", "compute")},
+            {u: 10.0 for u, _, _ in on},
+            {key: 10.0 for key in on},
+        ),
+        seen={key: samples.T + 1.0 for key in on},
+        gpus={g.uuid: samples.Seen(samples.T + 1.0, str(g.gpu), g.mig or "") for g in gpus},
+        facts={
+            "gpu_info": {
+                g.uuid: {"t": samples.T, "kind": "gpu_info", **_card(g), **info} for g in gpus
+            }
+        },
+        verdicts={
+            **(whole.verdicts or {}),
+            "gpus": [
+                {**entry, "uuid": g.uuid, "gpu": g.gpu, "mig": g.mig, "rank": i}
+                for i, g in enumerate(gpus)
+            ],
+        },
+    )
+
+
+def _card(gpu: samples.GpuSignals) -> dict[str, object]:
+    return {"uuid": gpu.uuid, "gpu": gpu.gpu, "name": gpu.name, "architecture": "Hopper"}
+
+
+def dcgm(name: str, host: str, changed: Mapping[str, str] | None = None) -> Iterator[Series]:
+    """A host with dcgm-exporter: one of the real outputs, some label values replaced."""
+    text = (DCGM / name).read_text(encoding="utf-8")
+    for old, new in (changed or {}).items():
+        text = text.replace(f'"{old}"', f'"{new}"')
+    # The scrape configuration drops the host name that the exporter's container has.
+    text = re.sub(r',?Hostname="[^"]*"', "", text)
+    yield from _once(answered(text, target("dcgm-exporter", host, 9400)))
+
+
+def _once(series: Iterable[Series]) -> Iterator[Series]:
+    """The recorded outputs hold each sample twice: one of each."""
+    found = {(s.name, *sorted(s.labels.items())): s for s in series}
+    return iter(found.values())
+
+
+def openmetrics(series: Iterable[Series]) -> Iterator[str]:
+    """Lines for ``promtool tsdb create-blocks-from openmetrics``."""
+    for one in series:
+        labels = ",".join(f'{key}="{value}"' for key, value in one.labels.items() if value)
+        first = END - (len(one.values) - 1) * SCRAPE_S
+        for number, value in enumerate(one.values):
+            if value is not None:
+                yield f"{one.name}{{{labels}}} {value!r} {first + number * SCRAPE_S}\n"
+    yield "# EOF\n"
