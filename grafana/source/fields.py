@@ -50,8 +50,6 @@ def _override(matcher: dict[str, Any], properties: Mapping[str, Any]) -> Overrid
     for name, value in properties.items():
         if name == "color":
             value = {"mode": "fixed", "fixedColor": value}
-        elif name == "shades":
-            name, value = "color", {"mode": "shades", "fixedColor": value}
         found.append({"id": _CUSTOM.get(name, name), "value": value})
     return {"matcher": matcher, "properties": found}
 
@@ -78,9 +76,13 @@ def colored(colors: Mapping[str, str]) -> list[Override]:
     return [by_pattern(f"^{name}\\b", color=color) for name, color in colors.items()]
 
 
-def shaded(colors: Mapping[str, str]) -> list[Override]:
-    """The same for signals with a curve for each GPU: shades of one hue."""
-    return [by_pattern(f"^{name}\\b", shades=color) for name, color in colors.items()]
+def by_gpu() -> list[Override]:
+    """A colour for each GPU of a host, the same in all panels; beyond eight they come again."""
+    count = len(palette.LINES)
+    return [
+        by_pattern(f"GPU ({index}|{index + count}) ", color=color)
+        for index, color in enumerate(palette.LINES)
+    ]
 
 
 def link(title: str, url: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 from grafana.source import dashboard as d
 from grafana.source import fleet_tables as tables
 from grafana.source import palette, words
-from grafana.source.fields import by_name, by_pattern, dashed
+from grafana.source.fields import by_name, by_pattern, colored, dashed
 from grafana.source.fleet_tables import HOST, LOSSES, SHARES, hours
 from grafana.source.panels import NOT_TOLD, Panel, bars, stat, timeseries
 from grafana.source.strips import account_names
@@ -157,8 +157,8 @@ def activity() -> Panel:
         high=1,
         missing=NOT_TOLD,
         overrides=[
-            by_pattern("^busy", shades=palette.SIGNALS["busy"]),
-            by_pattern("^SM active", shades=palette.SIGNALS["SM active"]),
+            *colored(palette.SIGNALS),
+            by_pattern("tenth", line_style={"fill": "dash", "dash": [4, 4]}),
         ],
     )
 

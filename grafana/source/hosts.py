@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grafana.source import palette, queries
-from grafana.source.fields import by_name, by_pattern, colored, dashed
+from grafana.source.fields import by_gpu, by_name, by_pattern, colored, dashed
 from grafana.source.panels import Panel, timeseries
 from grafana.source.queries import on_rank, rate
 from grafana.source.targets import lines, query
@@ -176,5 +176,5 @@ def main_threads() -> Panel:
         "workers change nothing.",
         lines(on_rank("gpuwhy_run_cpu_cores"), "process", of_gpu=False),
         unit="none",
-        overrides=[by_pattern(".", shades=palette.LINES[0])],
+        overrides=by_gpu(),
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from grafana.source import dashboard as d
 from grafana.source import hosts, palette, strips, words
-from grafana.source.fields import by_name, by_pattern
+from grafana.source.fields import by_gpu, by_name, dashed
 from grafana.source.panels import Panel, stat, timeseries
 from grafana.source.queries import on_rank, rate
 from grafana.source.tables import table
@@ -137,8 +137,8 @@ def worker_cpu() -> Panel:
         unit="none",
         missing=NO_WORKERS,
         overrides=[
-            by_pattern("^cores", shades=palette.ACCOUNTS["data"]),
-            by_pattern("^share", color=palette.LINES[0]),
+            *by_gpu(),
+            dashed("^share"),
         ],
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from grafana.source import dashboard as d
 from grafana.source import palette, words
-from grafana.source.fields import by_name, by_pattern, hidden, link
+from grafana.source.fields import by_gpu, by_name, hidden, link
 from grafana.source.panels import NOT_TOLD, Panel, stat, states, timeseries
 from grafana.source.queries import on_gpu, on_rank, rate, with_rank
 from grafana.source.tables import table
@@ -183,7 +183,7 @@ def activity() -> Panel:
         unit="percentunit",
         high=1,
         missing=NOT_TOLD,
-        overrides=[by_pattern(".", shades=palette.SIGNALS["SM active"])],
+        overrides=by_gpu(),
     )
 
 
@@ -196,7 +196,7 @@ def power() -> Panel:
         lines(on_gpu("gpu:power:watts"), "power", host=True),
         unit="watt",
         missing=NOT_TOLD,
-        overrides=[by_pattern(".", shades=palette.SIGNALS["power"])],
+        overrides=by_gpu(),
     )
 
 
@@ -209,7 +209,7 @@ def waits() -> Panel:
         lines(on_rank("gpuwhy_training_waiting_ratio"), "waits", of_gpu=False, host=True),
         unit="percentunit",
         high=1,
-        overrides=[by_pattern(".", shades=palette.ACCOUNTS["comm"])],
+        overrides=by_gpu(),
     )
 
 
@@ -224,7 +224,7 @@ def steps_ahead() -> Panel:
         lines(f"{step} - on () group_left () min({step})", "ahead", of_gpu=False, host=True),
         unit="none",
         missing="no step counter in sight (needs gpuwhy and Python stacks)",
-        overrides=[by_pattern(".", shades=palette.LINES[0])],
+        overrides=by_gpu(),
     )
 
 
@@ -239,7 +239,7 @@ def phase() -> Panel:
         unit="s",
         low=None,
         missing="no common rhythm in sight (needs gpuwhy)",
-        overrides=[by_pattern(".", shades=palette.LINES[2])],
+        overrides=by_gpu(),
     )
 
 
@@ -252,7 +252,7 @@ def periods() -> Panel:
         lines(PERIOD, "period", host=True),
         unit="s",
         missing="no period in sight (needs gpuwhy)",
-        overrides=[by_pattern(".", shades=palette.LINES[3])],
+        overrides=by_gpu(),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grafana.source import palette, queries, words
-from grafana.source.fields import Override, by_name, by_pattern, colored, dashed, shaded
+from grafana.source.fields import Override, by_gpu, by_name, by_pattern, colored, dashed
 from grafana.source.panels import NOT_TOLD, Panel, timeseries
 from grafana.source.queries import on_gpu, on_rank, share_of
 from grafana.source.targets import lines, query
@@ -24,7 +24,7 @@ def activity() -> Panel:
         unit="percentunit",
         high=1,
         missing=NOT_TOLD,
-        overrides=shaded(palette.SIGNALS),
+        overrides=colored(palette.SIGNALS),
     )
 
 
@@ -46,7 +46,7 @@ def clocks() -> Panel:
         unit="percentunit",
         high=1.05,
         missing=NOT_TOLD,
-        overrides=shaded(palette.SIGNALS),
+        overrides=colored(palette.SIGNALS),
     )
 
 
@@ -65,7 +65,7 @@ def power() -> Panel:
         ],
         unit="watt",
         missing=NOT_TOLD,
-        overrides=[*shaded(palette.SIGNALS), dashed("limit")],
+        overrides=[*by_gpu(), dashed("limit")],
     )
 
 
@@ -82,7 +82,7 @@ def temperature() -> Panel:
         ],
         unit="celsius",
         missing=NOT_TOLD,
-        overrides=[*shaded(palette.SIGNALS), dashed("slowdown")],
+        overrides=[*by_gpu(), dashed("slowdown")],
     )
 
 
@@ -97,7 +97,7 @@ def memory_controller() -> Panel:
         unit="percentunit",
         high=1,
         missing=NOT_TOLD,
-        overrides=shaded(palette.SIGNALS),
+        overrides=by_gpu(),
     )
 
 
@@ -188,7 +188,7 @@ def step_rate() -> Panel:
         lines(on_rank("gpuwhy_training_steps_per_second"), "steps/s", of_gpu=False),
         unit="none",
         missing="no step counter in sight (needs gpuwhy and Python stacks)",
-        overrides=[by_pattern(".", shades=palette.LINES[0])],
+        overrides=by_gpu(),
     )
 
 
@@ -202,7 +202,7 @@ def step_time() -> Panel:
         lines(on_rank("gpuwhy_training_step_seconds"), "step", of_gpu=False),
         unit="s",
         missing="no step counter in sight (needs gpuwhy and Python stacks)",
-        overrides=[by_pattern(".", shades=palette.LINES[0])],
+        overrides=by_gpu(),
     )
 
 
@@ -219,7 +219,7 @@ def queue() -> Panel:
         ],
         unit="none",
         missing="no loader workers in sight (needs gpuwhy and Python stacks)",
-        overrides=[by_pattern("^ready", shades=palette.ACCOUNTS["data"]), dashed("capacity")],
+        overrides=[*by_gpu(), dashed("capacity")],
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grafana.source.fields import Override
+from grafana.source.fields import Override, by_pattern
 from grafana.source.panels import NEEDS_GPUWHY, Panel, panel
 from grafana.source.targets import Target
 
@@ -51,7 +51,7 @@ def table(
         low=None,
         high=None,
         missing=missing,
-        overrides=overrides,
+        overrides=[by_pattern(".", noValue="–"), *overrides],
         options={"showHeader": True, "cellHeight": "sm"},
         defaults={
             "custom": {"align": "auto", "cellOptions": {"type": "auto"}, "filterable": False},

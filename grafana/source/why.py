@@ -26,7 +26,7 @@ def build() -> dict[str, Any]:
                     (9, verdicts.next_action()),
                 ],
             ),
-            (6, [(24, verdicts.table_of_ranks())]),
+            (7, [(24, verdicts.table_of_ranks())]),
             (9, [(24, strips.ledger())]),
             (7, [(24, verdicts.timeline())]),
             d.heading("What the GPUs did, on one time axis"),
