@@ -57,12 +57,20 @@ def cannot_see(window: Window, sources: Mapping[str, Mapping[str, object]]) -> l
         expected.insert(2, "utilization_ring")
     if any(run.others for run in window.runs):
         expected.append("sm_share")
-    return [_blind(name, sources.get(name)) for name in expected if window.seen(name) < SEEN_ENOUGH]
+    refused = window.last.refused
+    return [
+        _blind(name, refused.get(name), sources.get(name))
+        for name in expected
+        if window.seen(name) < SEEN_ENOUGH
+    ]
 
 
-def _blind(name: str, said: Mapping[str, object] | None) -> Blind:
+def _blind(name: str, refused: tuple[str, str] | None, said: Mapping[str, object] | None) -> Blind:
+    """What the source said of this very process counts before what it said of itself."""
     why, remedy = DEFAULTS[name]
-    if said is not None and not said.get("up", True):
+    if refused is not None:
+        why, remedy = refused[0] or why, refused[1] or remedy
+    elif said is not None and not said.get("up", True):
         why, remedy = str(said.get("why") or why), str(said.get("remedy") or remedy)
     return {"signal": name, "why": why, "remedy": remedy}
 

@@ -128,6 +128,7 @@ class RunSignals:
     ahead: bool | None = None  # RAS: has issued more collectives than the slowest rank
     behind: bool | None = None  # RAS: the one the others wait for
     peer_missing: bool | None = None  # RAS: a rank of the communicator does not answer
+    refused: Mapping[str, tuple[str, str]] = field(default_factory=dict)  # source: why, remedy
     peers: int = 0  # other ranks of the run in sight
     world_size: int | None = None
 

@@ -46,7 +46,7 @@ class Timeline:
         self.nccl = Samples()
         self.host = Samples()
         self.sources: dict[str, Observation] = {}
-        self.pid_sources: dict[int, Observation] = {}
+        self.refusals: dict[int, dict[str, tuple[str, str]]] = {}
         self.started: set[tuple[int, float]] = set()
         self._newest: float | None = None
         self._next: int | None = None
@@ -80,7 +80,11 @@ class Timeline:
 
     def _source(self, observation: Observation) -> None:
         if "pid" in observation:
-            self.pid_sources[observation["pid"]] = observation
+            refused = self.refusals.setdefault(observation["pid"], {})
+            refused.pop(observation["source"], None)
+            if not observation.get("up", True):
+                said = str(observation.get("why", "")), str(observation.get("remedy", ""))
+                refused[observation["source"]] = said
         else:
             key = observation["source"]
             self.sources[f"{key} {observation['uuid']}" if "uuid" in observation else key] = (
@@ -88,11 +92,11 @@ class Timeline:
             )
 
     def _forget_dead(self, table: Observation) -> None:
-        if max(len(self.stacks), len(self.pid_sources), len(self.locals)) <= MAX_PIDS:
+        if max(len(self.stacks), len(self.refusals), len(self.locals)) <= MAX_PIDS:
             alive = None
         else:
             alive = {p["pid"] for p in table["processes"]}
-        for store in (self.stacks, self.locals, self.pid_sources):
+        for store in (self.stacks, self.locals, self.refusals):
             if alive is not None:
                 for pid in [pid for pid in store if pid not in alive]:
                     del store[pid]
@@ -237,6 +241,7 @@ class Timeline:
             epoch=found.epoch,
             total_steps=found.total,
             steps_per_second=found.per_second,
+            refused=dict(self.refusals.get(pid, {})),
             world_size=rank.get("world_size"),
             **tenancy,
         )
