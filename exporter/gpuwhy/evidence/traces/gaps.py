@@ -79,7 +79,7 @@ def find(idle: Intervals, cuts: Times, activities: Activities, launch: Ids, host
     late = _late_until(idle, following, call, host.calls)[whole]
     late_end = np.clip(late, starts, ends)
     _host_parts(gaps, late_end, host)
-    _launch_parts(gaps, late_end, idle, host.calls)
+    _launch_parts(gaps, late_end, idle, host)
     _give_refill_to_its_cause(gaps, len(idle.starts))
     return gaps
 
@@ -124,18 +124,19 @@ def _host_parts(gaps: Gaps, late_end: Times, host: Host) -> None:
         gaps.amounts[rows, _INDEX[rest]] += (ends - starts) - before
 
 
-def _launch_parts(gaps: Gaps, late_end: Times, idle: Intervals, calls: Calls) -> None:
-    """From the call to the first activity."""
+def _launch_parts(gaps: Gaps, late_end: Times, idle: Intervals, host: Host) -> None:
+    """From the call to the first activity; a copy call that holds the host is copying by then."""
     rest = (gaps.end - late_end).astype(np.float64)
     known = gaps.call >= 0
     gaps.amounts[~known, _INDEX["blind"]] += rest[~known]
     rows = np.flatnonzero(known & (rest > 0))
     if not len(rows):
         return
-    limit = np.maximum(calls.end[gaps.call[rows]], idle.starts[gaps.whole[rows]]) + LAUNCH_NS
-    latency = np.clip(limit - late_end[rows], 0, rest[rows])
+    begun = np.maximum(host.calls.start[gaps.call[rows]], idle.starts[gaps.whole[rows]])
+    latency = np.clip(begun + LAUNCH_NS - late_end[rows], 0, rest[rows])
     gaps.amounts[rows, _INDEX["latency"]] += latency
-    gaps.amounts[rows, _INDEX["queued"]] += rest[rows] - latency
+    beyond = np.where(host.holds[gaps.call[rows]], _INDEX["copy"], _INDEX["queued"])
+    gaps.amounts[rows, beyond] += rest[rows] - latency
 
 
 def _give_refill_to_its_cause(gaps: Gaps, wholes: int) -> None:

@@ -193,6 +193,8 @@ class Gpu:
         out = sum(t for t, r in zip(times.tolist(), rows.tolist(), strict=True) if self._way(r) < 0)
         if into and out and min(into, out) >= 0.2 * (into + out):
             return "both-ways"
+        if not into and not out:
+            return ""
         return "device-to-host" if out > into else "host-to-device"
 
     def _way(self, row: int) -> int:

@@ -41,6 +41,11 @@ class Host:
         self._tells_python = bool(np.isin(trace.spans.kind, (OPERATOR, PYTHON)).any())
         self._cache: dict[int, list[tuple[str, Intervals]]] = {}
 
+    @property
+    def holds(self) -> Mask:
+        """Which calls are copies that hold the host until the data has left it."""
+        return np.asarray(self._call_state == STATES.index("copy"), np.bool_)
+
     def is_seen(self, thread: int) -> bool:
         """Is there anything of this thread in the file?"""
         return bool(

@@ -1,0 +1,183 @@
+"""Collectives: their time, how much of it nothing hides, and which rank the others wait for.
+
+A collective's kernel begins on each rank when that rank gets there, and ends on all of them
+together. So the rank with the shortest kernel came last, and what the others' kernels took longer
+is their wait: durations alone tell, whatever the clocks of the hosts say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuwhy.evidence.traces.gpu import Gpu
+from gpuwhy.evidence.traces.intervals import overlap
+from gpuwhy.evidence.traces.tables import WHO, Column, Row, Table, ratio, seconds
+from gpuwhy.evidence.traces.trace import Message
+
+_KIND = re.compile(
+    r"(all_?reduce|reduce_?scatter|all_?gather|all_?to_?all|broadcast|send_?recv|reduce|send|recv"
+    r"|barrier)",
+    re.IGNORECASE,
+)
+TOGETHER = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "barrier")
+"""Collectives that end on every rank at once: none can leave before the last has come."""
+
+LATE_NS = 50_000
+"""A rank that comes later than this on average is late; less is the jitter of launches."""
+
+
+def kind_of(name: str, message: Message | None) -> str:
+    """``all_reduce`` of ``ncclDevKernel_AllReduce_Sum_f32_RING_LL``, or as the file tells."""
+    told = message.collective if message else ""
+    found = _KIND.search(told or name)
+    if not found:
+        return told or "collective"
+    plain = found[1].lower().replace("_", "")
+    return {"allreduce": "all_reduce", "reducescatter": "reduce_scatter",
+            "allgather": "all_gather", "alltoall": "all_to_all", "sendrecv": "send_recv",
+            }.get(plain, plain)  # fmt: skip
+
+
+def table(who: Row, gpu: Gpu) -> list[Row]:
+    """One row for each kind of collective and process group."""
+    rows = _rows(gpu)
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for row in rows.tolist():
+        message = gpu.trace.messages.get(int(gpu.activities.correlation[row]))
+        name = gpu.trace.names[gpu.activities.name[row]]
+        groups[kind_of(name, message), message.group if message else ""].append(row)
+    made = [{**who, **_group(gpu, key, np.array(m))} for key, m in groups.items()]
+    return sorted(made, key=lambda row: -row["time"])
+
+
+def _rows(gpu: Gpu) -> NDArray[np.int64]:
+    activities = gpu.activities
+    inside = (activities.start >= gpu.window.start) & (activities.start < gpu.window.end)
+    return np.flatnonzero(gpu.collective & inside)
+
+
+def _group(gpu: Gpu, key: tuple[str, str], rows: NDArray[np.int64]) -> Row:
+    starts, ends = gpu.activities.start[rows], gpu.activities.end[rows]
+    told = [gpu.trace.messages.get(int(c)) for c in gpu.activities.correlation[rows]]
+    sizes = [m.size for m in told if m is not None and m.size is not None]
+    made: Row = {"collective": key[0], "count": len(rows), "time": seconds((ends - starts).sum())}
+    if key[1]:
+        made["group"] = key[1]
+    exposed = float(overlap(gpu.exposed_comm, starts, ends).sum())
+    made["exposed"] = seconds(exposed)
+    made["exposed_ratio"] = ratio(exposed, gpu.window.length)
+    if len(sizes) == len(rows):
+        made["bytes"] = sum(sizes)
+    return made
+
+
+COLLECTIVES = Table(
+    "collectives",
+    "Collectives",
+    (
+        *WHO,
+        Column("collective", "collective"),
+        Column("group", "group"),
+        Column("count", "count", "count"),
+        Column("bytes", "bytes in", "bytes"),
+        Column("time", "time", "s"),
+        Column("exposed", "not hidden", "s"),
+        Column("exposed_ratio", "of the window", "ratio"),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """How the ranks of a run met in their collectives, by position in the list given."""
+
+    collectives: int  # matched on all ranks
+    waited: list[float]  # ns that each rank waited in them for a later one
+    last: list[float]  # share of the collectives to which each rank came last
+    late: list[float]  # ns, mean time by which each was later than the earliest
+    straggler: int | None  # the rank that the others wait for, if one stands out
+
+
+def lateness(gpus: Sequence[Gpu]) -> Lateness | None:
+    """Match the collectives of several ranks by kind and order; None where they do not match."""
+    sequences = [_sequence(gpu) for gpu in gpus]
+    common = set.intersection(*(set(one) for one in sequences)) if len(gpus) > 1 else set()
+    matched: list[NDArray[np.float64]] = []
+    for key in sorted(common):
+        lengths = [one[key] for one in sequences]
+        if len({len(one) for one in lengths}) == 1:  # else the traces begin at different steps
+            matched.append(np.stack(lengths).astype(np.float64))
+    if not matched:
+        return None
+    durations = np.concatenate(matched, axis=1)
+    waited = durations - durations.min(axis=0)
+    late = (durations.max(axis=0) - durations).mean(axis=1)
+    last = np.bincount(durations.argmin(axis=0), minlength=len(gpus)) / durations.shape[1]
+    first = int(late.argmax())
+    others = np.delete(late, first)
+    stands_out = late[first] > LATE_NS and late[first] > 2 * others.max() and last[first] > 0.5
+    return Lateness(
+        durations.shape[1],
+        waited.sum(axis=1).tolist(),
+        last.tolist(),
+        late.tolist(),
+        first if stands_out else None,
+    )
+
+
+def _sequence(gpu: Gpu) -> dict[tuple[str, str, str], NDArray[np.int64]]:
+    """Durations of the collectives of each step, kind and group, in order; whole file. Those that
+    do not end on all ranks together (broadcast, send) are left out."""
+    rows = np.flatnonzero(gpu.collective)
+    found: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    for row, step in zip(rows.tolist(), _step_names(gpu, rows), strict=True):
+        message = gpu.trace.messages.get(int(gpu.activities.correlation[row]))
+        kind = kind_of(gpu.trace.names[gpu.activities.name[row]], message)
+        if kind in TOGETHER:
+            length = int(gpu.activities.end[row] - gpu.activities.start[row])
+            found[kind, message.group if message else "", step].append(length)
+    return {key: np.array(lengths) for key, lengths in found.items()}
+
+
+def _step_names(gpu: Gpu, rows: NDArray[np.int64]) -> list[str]:
+    """The name of the step in which each was launched; ranks may have been cut differently."""
+    steps = gpu.steps
+    if steps is None or not len(gpu.calls.start):
+        return [""] * len(rows)
+    at = gpu.calls.start[np.maximum(gpu.launch[rows], 0)]
+    place = np.searchsorted(steps.starts, at, side="right") - 1
+    return [steps.names[i] if i >= 0 else "before" for i in place.tolist()]
+
+
+RANKS = Table(
+    "ranks",
+    "Who is late to the collectives",
+    (
+        *WHO,
+        Column("late", "later than the first", "s"),
+        Column("last_ratio", "came last", "ratio"),
+        Column("waited", "waited for others", "s"),
+        Column("waited_ratio", "of the window", "ratio"),
+    ),
+    shown=64,
+)
+
+
+def rank_rows(whos: Sequence[Row], gpus: Sequence[Gpu], met: Lateness) -> list[Row]:
+    """One row for each rank."""
+    return [
+        {
+            **who,
+            "late": seconds(met.late[i]),
+            "last_ratio": round(met.last[i], 4),
+            "waited": seconds(met.waited[i]),
+            "waited_ratio": ratio(met.waited[i], gpu.window.length),
+        }
+        for i, (who, gpu) in enumerate(zip(whos, gpus, strict=True))
+    ]
