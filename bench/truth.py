@@ -134,7 +134,8 @@ def kernel_step_s(rank: Rank) -> float | None:
     if "launch" not in rank.causes or not rank.kernels or not rank.kernels["devices"]:
         return None
     devices = rank.kernels["devices"].values()
-    return max(float(device["kernel_s"]) for device in devices) / rank.kernels["steps"]
+    kernel_s = max(float(device["kernel_s"]) for device in devices)
+    return kernel_s / int(rank.kernels["steps"])
 
 
 def healthy_step_s(rank: Rank, skip_s: float = 5.0) -> float | None:

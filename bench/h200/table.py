@@ -8,7 +8,19 @@ from typing import Any
 
 from bench import truth
 
-COLUMNS = tuple("slot variant rank fault steps/s step_ms lost busy kB verdict note".split())
+COLUMNS = (
+    "slot",
+    "variant",
+    "rank",
+    "fault",
+    "steps/s",
+    "ms",
+    "lost",
+    "busy",
+    "kB",
+    "verdict",
+    "note",
+)
 
 
 def rows(result: dict[str, Any], folder: Path) -> list[list[str]]:

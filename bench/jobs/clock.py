@@ -17,7 +17,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -132,23 +132,31 @@ class Clock:
             self.told = True
 
     def _is_over(self, step: int) -> bool:
-        """Ranks must leave at the same step: rank 0 names one that is a little ahead."""
-        if self.tail is not None:
-            if not self.tail.enough():
-                return False
-            self._write("kernels", **self.tail.stop())
-            self.finish()
-            return True
-        tail_steps = self._tail_steps(step)
-        if not tail_steps:
-            return False
-        if self.events is None:
-            self.finish()
-            return True
-        from device_tail import DeviceTail
+        """Whether the loop ends here; on a GPU some steps are profiled first."""
+        if self.tail is None:
+            tail_steps = self._tail_steps(step)
+            if tail_steps and self.events:
+                return self._profile(lambda module: module.DeviceTail(tail_steps))
+            if tail_steps:
+                self.finish()
+            return tail_steps > 0
+        return self.tail.enough() and self._profile(lambda _: self.tail.stop())
 
-        self.tail = DeviceTail(tail_steps)
-        return False
+    def _profile(self, do: Callable[[Any], Any]) -> bool:
+        """Begin or end profiling; a profiler that fails is told of, and ends the job."""
+        try:
+            import device_tail
+
+            done = do(device_tail)
+        except Exception as error:
+            self._write("note", error=f"{type(error).__name__}: {error}")
+        else:
+            if not isinstance(done, dict):
+                self.tail = done
+                return False
+            self._write("kernels", **done)
+        self.finish()
+        return True
 
     def _tail_steps(self, step: int) -> int:
         """Steps to profile from now on; 0 while the job goes on.

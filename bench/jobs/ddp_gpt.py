@@ -64,9 +64,10 @@ def accumulation(options: Options, together: Pace, alone: Pace) -> int:
     lost = options.get("comm_lost")
     if not lost:
         return options.get("accumulate", 1)
-    extra_s = torch.tensor(max(together.step_s - alone.step_s, 1e-6))
-    dist.broadcast(extra_s := extra_s.to("cuda" if torch.cuda.is_available() else "cpu"), 0)
-    count = torch.tensor(float(extra_s) * (1 - lost) / lost / alone.step_s).to(extra_s.device)
+    extra_s = max(together.step_s - alone.step_s, 1e-6)
+    count = torch.tensor(extra_s * (1 - lost) / lost / alone.step_s)
+    if torch.cuda.is_available():
+        count = count.cuda()
     dist.broadcast(count, 0)
     return min(max(round(float(count)), 1), 64)
 

@@ -103,6 +103,7 @@ def build_trainer(options: Options, model: Any, loader: DataLoader[Tensor]) -> T
         save_total_limit=1,
         optim="adamw_torch_fused" if on_gpu else "adamw_torch",
         report_to=[],
+        prediction_loss_only=True,
         disable_tqdm=True,
     )
     held_out = Subset(loader.dataset, range(options.size(512, 16)))

@@ -55,8 +55,8 @@ class Trainer:
 def choose_batch(options: Options, trainer: Trainer, synchronize: Any) -> tuple[int, Pace]:
     """The batch with which the host's dispatching costs ``dispatch_lost``, and the GPU's pace.
 
-    Time on the device grows with the batch, time to dispatch does not. Two large batches give
-    the device's seconds a row and its fixed part, a small one the dispatching.
+    Time on the device grows with the batch, time to dispatch does not. Two batches that are bound
+    by the device give its seconds a row and its fixed part, a small one the dispatching.
     """
     if (batch := options.get("batch")) is not None:
         batch = batch if options.scale == "full" else 64
@@ -67,8 +67,11 @@ def choose_batch(options: Options, trainer: Trainer, synchronize: Any) -> tuple[
         rows = torch.randn(batch, trainer.width, device=trainer.device)
         return measure(lambda: trainer.train_step(rows), synchronize, 10, 4).step_s
 
-    large = options.size(1 << 18, 1 << 9)
+    large, most = options.size(1 << 14, 1 << 9), options.size(1 << 18, 1 << 12)
     small_s, half_s, full_s = step_s(256), step_s(large // 2), step_s(large)
+    while full_s < 2.5 * small_s and large < most:
+        large *= 2
+        half_s, full_s = full_s, step_s(large)
     row_s = max((full_s - half_s) / (large // 2), 1e-12)
     fixed_s = max(half_s - row_s * large // 2, 0.0)
     wanted_s = small_s * (1 - options.get("dispatch_lost", 0.5))
