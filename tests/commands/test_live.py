@@ -120,12 +120,14 @@ def test_the_observer_looks_closely() -> None:
 
 @pytest.fixture(scope="module")
 def job() -> Iterator[int]:
-    """A real job that waits for its input; its PID."""
-    process = subprocess.Popen([sys.executable, HERE / "starved_job.py", "120"])
+    """A real job that waits for its input; its PID. As from a shell: not below the test process,
+    which may have loaded PyTorch itself and would then count as the job."""
+    start = '"$0" "$1" 150 >/dev/null 2>&1 & echo $!'
+    command = ["sh", "-c", start, sys.executable, str(HERE / "starved_job.py")]
+    pid = int(subprocess.run(command, capture_output=True, check=True).stdout)
     time.sleep(4)
-    yield process.pid
-    process.terminate()
-    process.wait(30)
+    yield pid
+    os.kill(pid, signal.SIGTERM)
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
