@@ -89,7 +89,8 @@ def test_progress_says_what_is_in_sight_on_a_terminal_only() -> None:
 
 
 def test_recording_ends_after_its_time_from_the_first_sight_on() -> None:
-    host, written = Host("gpu_info"), []
+    host = Host("gpu_info")
+    written: list[Observation] = []
     sight = live.Sight()
     record.keep(host, written.append, 5, sight, live.Progress(io.StringIO(), 5), host.clock)
     assert not sight.empty
