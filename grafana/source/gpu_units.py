@@ -13,7 +13,7 @@ ON = "GPU {{gpu}} {{mig}}"
 
 
 def _one(expr: str, name: str) -> Target:
-    return query(expr, f"{name} {ON}")
+    return query(queries.one(expr), f"{name} {ON}")
 
 
 def overlay() -> Panel:

@@ -63,7 +63,7 @@ def ready() -> Panel:
         low=0,
         decimals=1,
         names=True,
-        missing="no workers in sight",
+        missing="no workers (needs gpuwhy)",
     )
 
 
@@ -80,7 +80,7 @@ def busy_workers() -> Panel:
         low=0,
         high=1,
         decimals=0,
-        missing="no workers in sight",
+        missing="no workers (needs gpuwhy)",
     )
 
 
@@ -95,7 +95,7 @@ def inline() -> Panel:
         low=0,
         decimals=0,
         steps=((None, "text"), (1, palette.WARN)),
-        missing="not told",
+        missing="needs gpuwhy",
     )
 
 

@@ -84,7 +84,7 @@ def cpu_now() -> Panel:
         unit="none",
         low=0,
         decimals=3,
-        missing="not told",
+        missing="needs gpuwhy",
     )
 
 

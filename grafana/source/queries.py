@@ -57,6 +57,12 @@ def share_of(part: str, whole: str) -> str:
     return f"{part} / on (uuid, mig) group_left () ({whole})"
 
 
+def one(of_gpu: str) -> str:
+    """A GPU's series whichever exporter gives it: where gpuwhy starts later or is restarted, what
+    was dcgm-exporter's goes on under the same name."""
+    return f"max without (instance) ({of_gpu})"
+
+
 def named_rank(expr: str) -> str:
     """A rank's series; "–" for a job without a global rank."""
     return f'label_replace({expr}, "rank", "–", "rank", "")'
@@ -70,7 +76,7 @@ def with_rank(of_gpu: str) -> str:
     held = f'max by (uuid, mig, rank) (rank:gpuwhy_held:info{{{GPU},run="$run"}})'
     present = f"max by (uuid, mig) (gpu:memory_used:bytes{{{GPU}}}) ^ 0"
     ranks = named_rank(f"topk by (uuid, mig) (1, {held} or on (uuid, mig) {present})")
-    return f"({of_gpu}) * on (uuid, mig) group_left (rank) {ranks}"
+    return f"{one(of_gpu)} * on (uuid, mig) group_left (rank) {ranks}"
 
 
 def few(expr: str, count_of: str | None = None) -> str:

@@ -54,13 +54,14 @@ def lost_share() -> Panel:
 def cost() -> Panel:
     """GPU-hours lost over the range, and their price."""
     hours = f"sum({increase(on_rank('gpuwhy_run_gpu_time_seconds_total', LOST))}) / 3600"
+    price = 'max(gpuwhy_gpu_hour_price{host=~"$host"})'
     return stat(
         "What did that cost?",
         "GPU-hours lost in the time range, and their price where one was set (gpuwhy serve "
         "--gpu-hour-price, in a currency of your choice). One GPU-hour is one GPU for one hour.",
         [
             query(hours, "GPU-hours", now=True),
-            query(f"{hours} * on () group_left () max(gpuwhy_gpu_hour_price)", "price", now=True),
+            query(f"{hours} * on () group_left () {price}", "price", now=True),
         ],
         unit="none",
         low=0,

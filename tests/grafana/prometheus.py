@@ -56,9 +56,7 @@ class Prometheus:
 
 
 @contextlib.contextmanager
-def serving(
-    folder: Path, lines: Iterable[str], start: float, end: float
-) -> Iterator[Prometheus]:
+def serving(folder: Path, lines: Iterable[str], start: float, end: float) -> Iterator[Prometheus]:
     """A Prometheus with these OpenMetrics lines and what the recording rules make of them."""
     programs = packages.programs("prometheus", "promtool")
     text, database = folder / "series.om", folder / "data"

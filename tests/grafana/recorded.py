@@ -12,11 +12,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tests.alerting.replay import SCRAPE_S, Series, replay
+from tests.expose import samples
+
 from gpuwhy.expose import exposition
 from gpuwhy.expose.view import View
 from gpuwhy.signals.row import Second
-from tests.alerting.replay import SCRAPE_S, Series, replay
-from tests.expose import samples
 
 END = 1_700_000_400
 """When all series end, Unix s: a multiple of every step that Grafana takes for a week or less."""
@@ -24,6 +25,7 @@ SECONDS = 330
 """How long they are: a little more than the look-back of Prometheus."""
 SCRAPES = SECONDS // SCRAPE_S
 PRICE = 3.5
+"""Of a GPU-hour, where it is set."""
 DCGM = Path(__file__).parents[3] / "shared/public-data/dcgm-exporter"
 """Real outputs of dcgm-exporter beside the project; absent elsewhere."""
 
@@ -41,15 +43,17 @@ def played(names: Sequence[str], host: str) -> Iterator[Series]:
     for series in replay(names, SECONDS):
         labels = {**series.labels, **target("gpuwhy", host, 9877)}
         yield Series(series.name, labels, series.values[-SCRAPES:])
+    yield Series("gpuwhy_gpu_hour_price", target("gpuwhy", host, 9877), [PRICE] * SCRAPES)
 
 
 def answered(text: str, added: Mapping[str, str]) -> Iterator[Series]:
-    """An exporter that gives this exposition at each scrape."""
+    """An exporter that gives this exposition at each scrape; counters grow by their value."""
     for line in text.splitlines():
         match = _SAMPLE.match(line)
         if match and not line.startswith("#"):
             labels = {**dict(_LABEL.findall(match[2] or "")), **added}
-            yield Series(match[1], labels, [float(match[3])] * SCRAPES)
+            value, grows = float(match[3]), match[1].endswith("_total")
+            yield Series(match[1], labels, [value * (1 + grows * i) for i in range(SCRAPES)])
     yield Series("up", added, [1.0] * SCRAPES)
     yield Series("scrape_duration_seconds", added, [0.01] * SCRAPES)
 
@@ -67,23 +71,23 @@ def everything() -> View:
 
 
 def mig(uuid: str, parent: str, instance: str) -> View:
-    """A host with one MIG instance: the driver tells no utilisation."""
+    """A host with one MIG instance: the driver tells no utilisation and has no ring of it."""
     gpu = samples.gpu(
         uuid=uuid, mig=instance, utilization=None, memory_utilization=None, busy_source="gpm"
     )
-    return _of_gpus([gpu], {"parent_uuid": parent, "mig": instance})
+    return _of_gpus([gpu], {"parent_uuid": parent, "mig": instance}, {"utilization_ring"})
 
 
 def crowd(count: int) -> View:
     """A host with many GPUs, each with a rank of one run."""
-    return _of_gpus([samples.gpu(uuid=f"GPU-crowd-{i}", gpu=i) for i in range(count)], {})
+    return _of_gpus([samples.gpu(uuid=f"GPU-crowd-{i}", gpu=i) for i in range(count)], {}, set())
 
 
-def _of_gpus(gpus: Sequence[samples.GpuSignals], info: Mapping[str, str]) -> View:
+def _of_gpus(gpus: Sequence[samples.GpuSignals], info: Mapping[str, str], blind: set[str]) -> View:
     whole = samples.view()
     ranks = [samples.rank(rank=i) for i in range(len(gpus))]
     rows = tuple(
-        samples.GpuRow(gpu, (rank,), frozenset(samples.SOURCES))
+        samples.GpuRow(gpu, (rank,), frozenset(samples.SOURCES) - blind)
         for gpu, rank in zip(gpus, ranks, strict=True)
     )
     on = [(gpu.uuid, samples.RUN, i) for i, gpu in enumerate(gpus)]
@@ -96,9 +100,9 @@ def _of_gpus(gpus: Sequence[samples.GpuSignals], info: Mapping[str, str]) -> Vie
             {(u, r, a, ""): 5.0 for u, r, _ in on for a in ("data", "compute")},
             {(u, r, i, a, ""): 5.0 for u, r, i in on for a in ("data", "compute")},
             {u: 10.0 for u, _, _ in on},
-            {key: 10.0 for key in on},
+            dict.fromkeys(on, 10.0),
         ),
-        seen={key: samples.T + 1.0 for key in on},
+        seen=dict.fromkeys(on, samples.T + 1.0),
         gpus={g.uuid: samples.Seen(samples.T + 1.0, str(g.gpu), g.mig or "") for g in gpus},
         facts={
             "gpu_info": {
