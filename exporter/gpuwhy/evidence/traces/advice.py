@@ -41,7 +41,7 @@ def _launch(facts: Facts, function: Function | None) -> str:
     if optimizer >= MUCH:
         name = facts.optimizer_name or "the optimizer"
         parts.append(
-            f"{optimizer:.0%} of the waits for launches are in {name}: fused=True (or foreach=True) "
+            f"{optimizer:.0%} of the waits for launches are in {name}: fused=True (or foreach) "
             "in its constructor makes a few launches of its many."
         )
     small = [row for row in facts.operators if row["tiny_ratio"] >= 0.5][:3]

@@ -1,0 +1,50 @@
+"""From a file to a trace: which reader, told by what is in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuwhy.evidence.traces import convert, kineto, ncu_csv, nsys_sqlite
+from gpuwhy.evidence.traces.opened import GZIP, SQLITE, check_text, head_of
+from gpuwhy.evidence.traces.trace import Trace, TraceError
+
+NSYS_SUFFIXES = (".nsys-rep", ".qdrep")
+NCU_SUFFIXES = (".ncu-rep",)
+
+
+def is_ncu(path: Path) -> bool:
+    """Is it a report of Nsight Compute? Those hold kernels one by one and no timeline."""
+    return path.suffix in NCU_SUFFIXES or ncu_csv.is_csv(head_of(path))
+
+
+def read_trace(path: Path) -> list[Trace]:
+    """The trace of a file: one entry, or one for each process that it holds.
+
+    Raises TraceError where the file cannot be read or is none.
+    """
+    if path.suffix in NSYS_SUFFIXES:
+        with convert.exported(path) as sqlite:
+            return nsys_sqlite.read(sqlite, path.name)
+    head = head_of(path)
+    if head.startswith(SQLITE):
+        if path.open("rb").read(2) == GZIP:
+            raise TraceError(f"{path} is a gzipped database: unpack it first (gunzip)")
+        return nsys_sqlite.read(path, path.name)
+    check_text(path, head)
+    return [kineto.read(path)]
+
+
+def read_kernels(paths: Sequence[Path]) -> list[ncu_csv.Kernel]:
+    """The kernels of Nsight Compute's reports.
+
+    Raises TraceError where a file cannot be read or is none.
+    """
+    kernels: list[ncu_csv.Kernel] = []
+    for path in paths:
+        if path.suffix in NCU_SUFFIXES:
+            kernels += ncu_csv.parse(convert.ncu_csv_of(path), path.name)
+        else:
+            check_text(path, head_of(path))
+            kernels += ncu_csv.read(path)
+    return kernels
