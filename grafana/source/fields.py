@@ -23,11 +23,6 @@ def by_pattern(pattern: str, **properties: Any) -> Override:
     return _override({"id": "byRegexp", "options": f"/{pattern}/"}, properties)
 
 
-def by_query(ref: str, **properties: Any) -> Override:
-    """Properties of the fields of one query."""
-    return _override({"id": "byFrameRefID", "options": ref}, properties)
-
-
 _CUSTOM = {
     "line_width": "custom.lineWidth",
     "line_style": "custom.lineStyle",
@@ -86,5 +81,6 @@ def by_gpu() -> list[Override]:
 
 
 def link(title: str, url: str) -> dict[str, Any]:
-    """A link of a cell or series; it keeps the time range."""
-    return {"title": title, "url": f"{url}&${{__url_time_range}}", "targetBlank": False}
+    """A link of a cell; it keeps data source, host and time range."""
+    kept = "${datasource:queryparam}&${host:queryparam}&${__url_time_range}"
+    return {"title": title, "url": f"{url}&{kept}", "targetBlank": False}

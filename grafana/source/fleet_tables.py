@@ -22,7 +22,7 @@ def hours(by: str, accounts: str) -> str:
     return f"sum_over_time((sum by ({by}) ({part}))[$__range:5m]) / 12"
 
 
-WHY = "/d/gpuwhy-why?var-run=${__data.fields.Run}"
+WHY = "/d/gpuwhy-why?var-run=${__data.fields.Run:percentencode}"
 
 
 def runs() -> Panel:

@@ -156,4 +156,5 @@ def links() -> Panel:
         unit="none",
         missing=NOT_TOLD,
         narrow=True,
+        overrides=[by_name("PCIe replays", color=palette.LINES[1])],
     )

@@ -23,6 +23,7 @@ def cause() -> Panel:
         mappings=words.causes(),
         field="cause",
         filled=True,
+        steps=((None, palette.NEUTRAL),),
         missing="no verdict (needs gpuwhy and a run)",
     )
 
@@ -137,7 +138,7 @@ def identity() -> Panel:
     )
 
 
-WHY = "/d/gpuwhy-why?var-run=${__data.fields.Run}"
+WHY = "/d/gpuwhy-why?var-run=${__data.fields.Run:percentencode}"
 
 
 def holders() -> Panel:

@@ -153,7 +153,7 @@ def reasons() -> Panel:
         "that cost: “power limit” is on 98 % of the time on a healthy H200 at 1850 of 1980 MHz. "
         "What it costs is in the ledger, as throttle. Alarming are heat, power brake and hardware "
         "slowdown.",
-        [query(f"max by (reason) (avg_over_time({active}[$__interval]))", "{{reason}}")],
+        [query(f"max by (reason) (avg_over_time({active}[$__rate_interval]))", "{{reason}}")],
         unit="percentunit",
         high=1,
         overrides=names,

@@ -265,8 +265,8 @@ def build() -> dict[str, Any]:
         [d.host(), d.run(), d.rank(), d.gpu(of_run=True, many=True)],
         [
             (4, [(6, waited_for()), (6, waiting()), (5, in_step()), (7, answering())]),
-            (9, [(24, ranks())]),
-            (8, [(24, late())]),
+            (10, [(24, ranks())]),
+            (9, [(24, late())]),
             (7, [(24, waits())]),
             (7, [(24, activity())]),
             (7, [(24, power())]),

@@ -31,7 +31,7 @@ def build() -> dict[str, Any]:
             ),
             (12, [(24, gpu_units.overlay())]),
             (8, [(24, gpu_units.ledger())]),
-            (5, [(8, gpu_now.identity()), (16, gpu_now.holders())]),
+            (5, [(10, gpu_now.identity()), (14, gpu_now.holders())]),
             d.heading("The same in units"),
             (6, [(24, gpu_units.activity())]),
             (6, [(24, gpu_units.clocks())]),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import string
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grafana.source import palette
-from grafana.source.fields import Override
+from grafana.source.fields import Override, by_name
 from grafana.source.targets import DATASOURCE, Target
 
 Panel = dict[str, Any]
@@ -69,6 +70,7 @@ def timeseries(
 ) -> Panel:
     """Curves over time. A gap is time without samples and stays a gap.
 
+    Curves of one name each have a colour of their own, in order, unless ``overrides`` say another.
     ``ranked``: the legend's largest first. ``narrow``: for half a page, with its legend below.
     """
     custom = {
@@ -79,7 +81,6 @@ def timeseries(
         "showPoints": "never" if stacked else "auto",
         "pointSize": 4,
         "spanNulls": False,
-        "insertNulls": 60_000,
         "axisWidth": AXIS_WIDTH,
         "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
     }
@@ -103,10 +104,16 @@ def timeseries(
         low=low,
         high=high,
         missing=missing,
-        overrides=overrides,
+        overrides=[*_in_order(targets), *overrides],
         options={"legend": legend, "tooltip": {"mode": "multi", "sort": "desc"}},
         defaults=defaults,
     )
+
+
+def _in_order(targets: Sequence[Target]) -> list[Override]:
+    names = [str(t["legendFormat"]) for t in targets if "{{" not in t["legendFormat"]]
+    colors = itertools.cycle(palette.LINES)
+    return [by_name(name, color=color) for name, color in zip(names, colors, strict=False)]
 
 
 def stat(
@@ -195,6 +202,7 @@ def states(
             "showValue": "auto",
             "alignValue": "left",
             "rowHeight": 0.85,
+            "perPage": 16,
             "legend": {"showLegend": legend, "displayMode": "list", "placement": "bottom"},
             "tooltip": {"mode": "single", "sort": "none"},
         },
@@ -205,7 +213,7 @@ def states(
                 "mode": "absolute",
                 "steps": [{"value": None, "color": palette.NEUTRAL}],
             },
-            "custom": {"fillOpacity": 80, "lineWidth": 0, "insertNulls": 60_000},
+            "custom": {"fillOpacity": 80, "lineWidth": 0},
         },
     )
 

@@ -12,7 +12,7 @@ from grafana.source.targets import lines, query
 NO_VERDICT = "no verdict at the end of this range (needs gpuwhy)"
 _BY = "host, uuid, gpu, mig, run, rank"
 ON_RANK = "on (uuid, mig, run, rank)"
-ONE_GPU = "/d/gpuwhy-gpu?var-gpu=${__data.fields.uuid}"
+ONE_GPU = "/d/gpuwhy-gpu?var-gpu=${__data.fields.uuid:percentencode}"
 """The page of the GPU of a table's row."""
 
 
@@ -29,6 +29,7 @@ def cause() -> Panel:
         mappings=words.causes(),
         field="cause",
         filled=True,
+        steps=((None, palette.NEUTRAL),),
         missing=NO_VERDICT,
     )
 
