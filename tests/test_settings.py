@@ -59,6 +59,7 @@ BAD_VALUES = {
     "web.listen-address": "9877",
     "web.config.file": "\0",
     "web.notifications-from": "172.16.0.1/12",
+    "web.token-file": "\0",
     "gpu-hour-price": "-1",
     "max-overhead": "200%",
 }

@@ -148,6 +148,16 @@ class Settings:
         commands=("serve",),
         shown_default="this host alone",
     )
+    web_token_file: Path | None = _option(  # noqa: RUF009 - a field like the others
+        "web.token-file",
+        None,
+        values.path,
+        "switches flame graphs on the page on, for whoever gives the token that this file holds "
+        "(16 characters or more)",
+        metavar="FILE",
+        commands=("serve",),
+        shown_default="off",
+    )
     gpu_hour_price: float | None = _option(
         "gpu-hour-price",
         None,

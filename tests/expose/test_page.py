@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from tests.expose.samples import RECORDINGS, RUN, VERDICTS, T, replay, view
@@ -24,15 +26,24 @@ class Checker(HTMLParser):
         self.open: list[str] = []
         self.tags: set[str] = set()
         self.links: list[str] = []
+        self.ids: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         for name, value in attrs:
             assert not name.startswith("on") and name != "style"
+            if name == "id":
+                self.ids.append(value or "")
             if name in ("href", "src"):
                 self.links.append(value or "")
         if tag not in self.VOID:
             self.open.append(tag)
+
+        if tag == "script":
+            assert dict(attrs).get("src"), "no script but files of our own"
+
+    def handle_data(self, data: str) -> None:
+        assert not (self.open and self.open[-1] == "script" and data.strip())
 
     def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
@@ -42,8 +53,9 @@ def check(html: str) -> Checker:
     checker = Checker()
     checker.feed(html)
     assert not checker.open
-    assert not checker.tags & {"script", "img", "iframe", "style"}
+    assert not checker.tags & {"img", "iframe", "style", "object", "embed"}
     assert not [link for link in checker.links if ":" in link or link.startswith("/")]
+    assert len(checker.ids) == len(set(checker.ids))
     return checker
 
 
@@ -57,7 +69,7 @@ def test_a_verdict_is_told_in_words_with_evidence_and_next_action() -> None:
         "Text.tokenize",
         "/job/data.py:24",
         "Tokenise once, ahead of training.",
-        "47 % of its time, 1.17 an hour at 2.5 a GPU-hour; 90 % sure",
+        "47 % of the time, 29 of 61 GPU-seconds; 1.17 an hour at 2.5 a GPU-hour; 90 % sure",
         "Starved by its loader.",
         "What cannot be seen",
         "mount /sys/fs/cgroup",
@@ -98,6 +110,7 @@ def test_nothing_of_a_job_or_a_notification_becomes_markup() -> None:
     html = page.render(shown, [Notification(EVIL, EVIL, EVIL, EVIL, EVIL, EVIL, EVIL)])
     check(html)
     assert "<script>alert" not in html and "<img" not in html
+    assert all(tag.startswith('<script src="static/') for tag in re.findall("<script[^>]*>", html))
     assert "&lt;script&gt;alert" in html
 
 
@@ -121,7 +134,7 @@ def test_a_gpu_without_a_run_and_a_run_without_a_gpu() -> None:
     blind = {**entry, "gpu": None, "uuid": None, "accounts": {}}
     html = page.render(view(verdicts={**VERDICTS, "gpus": [free, blind]}), [])
     check(html)
-    assert "GPU 0: no training job holds it" in html
+    assert "GPU 0: no training job holds it." in html
     assert "No GPU in sight, rank 0" in html
     assert f"Run <code>{RUN}</code>" in html
 
@@ -135,3 +148,93 @@ def test_every_recording_makes_a_whole_page(path: object) -> None:
     assert shown.verdicts is not None
     runs = {entry["run"] for entry in shown.verdicts["gpus"]}
     assert runs and all(f"Run <code>{run}</code>" in html for run in runs)
+
+
+def entry(gpu: int, run: str | None, cause: str, lost: float = 0.5) -> dict[str, Any]:
+    first = {**VERDICTS["gpus"][0]["causes"][0], "cause": cause, "lost_ratio": lost}
+    return {
+        **VERDICTS["gpus"][0],
+        "gpu": gpu,
+        "uuid": f"GPU-{gpu}",
+        "run": run,
+        "rank": None if run is None else gpu,
+        "cause": cause,
+        "causes": [] if cause == "none" else [first],
+        "accounts": {"compute": 1.0} if cause == "none" else {"compute": 1 - lost, cause: lost},
+    }
+
+
+def judged(*entries: dict[str, Any]) -> View:
+    runs = dict.fromkeys(e["run"] for e in entries if e["run"] is not None)
+    summaries = [{"run": run, "ranks": [], "cause": "none", "summary": ""} for run in runs]
+    return view(verdicts={**VERDICTS, "gpus": list(entries), "runs": summaries})
+
+
+def test_gpus_with_the_same_verdict_are_told_once_with_the_cost_of_all() -> None:
+    entries = [entry(gpu, "job", "data", 0.2 + gpu / 100) for gpu in range(4)]
+    html = page.render(judged(*entries, entry(4, "job", "none")), [])
+    check(html)
+    assert html.count("waiting for the input pipeline") == 1
+    assert "GPU 0-3, ranks 0-3: waiting for the input pipeline" in html
+    assert "Told of GPU 3, rank 3, which lost the most." in html
+    assert "22 % of the time, 52 of 244 GPU-seconds; 2.15 an hour" in html
+    assert "5 GPUs: 4 data, 1 healthy" in html
+
+
+def test_the_worst_run_comes_first_and_of_many_the_healthy_ones_are_folded() -> None:
+    entries = [entry(n, f"job-{n}", "none" if n % 2 else "data", n / 20) for n in range(8)]
+    html = page.render(judged(*entries), [])
+    check(html)
+    order = re.findall("<h3>Run <code>(.*?)</code>", html)
+    assert order[:4] == ["job-6", "job-4", "job-2", "job-0"]
+    folded = re.findall("<details><summary><h4>GPU (\\d)", html)
+    assert set(folded) == {"0", "1", "3", "5", "7"}
+
+
+@pytest.mark.parametrize("count", [1, 2, 8, 64])
+def test_each_gpu_of_several_has_a_tile_that_leads_to_its_verdict(count: int) -> None:
+    html = page.render(judged(*(entry(n, f"job-{n}", "data") for n in range(count))), [])
+    checker = check(html)
+    tiles = [link for link in checker.links if link.startswith("#run-")]
+    assert len(tiles) == (0 if count == 1 else count)
+    assert {tile[1:] for tile in tiles} <= set(checker.ids)
+
+
+def test_what_is_only_information_is_no_loss() -> None:
+    found = entry(0, "job", "throttle")
+    found["causes"][0]["reason"] = "at-default-limit"
+    html = page.render(judged(found, entry(1, None, "none")), [])
+    assert '<article class="verdict well">' in html
+    assert "2 GPUs: 1 healthy, 1 free" in html
+
+
+def test_hot_functions_of_rank_and_workers() -> None:
+    html = page.render(view(), [])
+    table = html[html.index("Hot functions") : html.index("What cannot be seen")]
+    assert "<td>90 %</td>" in table and "workers: make batches" in table
+    assert "<td>60 %</td>" in table and "rank: waits for the loader" in table
+    assert "/job/data.py:24" in table
+
+
+def test_a_host_without_nvml_says_why_and_what_mends_it() -> None:
+    source = {"t": T, "source": "nvml", "up": False, "why": "no libnvidia-ml", "remedy": "mount it"}
+    html = page.render(view(facts={"source": {"nvml": source}}), [])
+    check(html)
+    assert "<td>down</td><td>no libnvidia-ml mount it</td>" in html
+
+
+def test_scopes_are_queries_of_the_history_and_the_worst_run_is_chosen() -> None:
+    html = page.render(judged(entry(0, "a", "none"), entry(1, "b&c", "data")), [])
+    options = re.findall('<option value="([^"]*)"( selected)?>([^<]*)', html)
+    chosen = [value for value, selected, _ in options if selected]
+    assert chosen[0] == "run=b%26c"
+    assert ("gpu=GPU-1", "", "GPU 1") in options and ("", "", "all GPUs of this host") in options
+
+
+def test_flame_graphs_are_offered_only_where_they_can_be_taken() -> None:
+    assert "--web.token-file FILE" in page.render(view(), [])
+    html = page.render(view(), [], profiling=True)
+    check(html)
+    assert '<option value="100">job-7, rank 0: train.py, PID 100</option>' in html
+    recorded = page.render(view(about=Self(recorded=True)), [], profiling=True)
+    assert "<form" not in recorded and "recorded job cannot be asked" in recorded

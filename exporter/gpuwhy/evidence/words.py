@@ -56,6 +56,29 @@ ACCOUNT_WORDS: Mapping[str, str] = {
     "unknown": "cannot be told",
 }
 
+PHASE_WORDS: Mapping[str, str] = {
+    "data_wait": "waits for the loader",
+    "data_inline": "loads data itself",
+    "data_sampler": "sampler",
+    "data_worker_start": "starts workers",
+    "h2d_copy": "copy to the device",
+    "d2h_copy": "copy to the host",
+    "forward": "forward",
+    "backward": "backward",
+    "optimizer": "optimizer",
+    "grad_sync": "gradient exchange",
+    "sync": "synchronises",
+    "framework": "the framework's own loop",
+    "user": "other Python of the job",
+    "logging": "logging",
+    "gc": "garbage collection",
+    "checkpoint": "checkpoint",
+    "compile": "compilation",
+    "import": "imports",
+    "launcher": "launcher",
+}
+"""Phases of the host: what the main thread of a rank does."""
+
 INFORMATION = frozenset({"at-default-limit"})
 """Reasons that are no fault: named, never alarming."""
 

@@ -7,36 +7,37 @@ import logging
 import math
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, Header, HTTPException, Query, Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse, PlainTextResponse
+from fastapi.responses import JSONResponse, PlainTextResponse
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpuwhy import values
-from gpuwhy.expose import exposition, notifications, page, processes
+from gpuwhy.expose import exposition, notifications, page_app, processes
+from gpuwhy.expose.actions import Actions
 from gpuwhy.expose.auth import Web
+from gpuwhy.expose.compress import takes_gzip
 from gpuwhy.expose.notifications import Notifications
 from gpuwhy.expose.state import State
 
 log = logging.getLogger(__name__)
 
-STATIC = Path(__file__).parent / "static"
 SCRAPE_MARGIN_S = 0.5
 """Left of Prometheus's timeout for the way there and back."""
 
 POLICY = (
-    "default-src 'none'; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types 'none'"
 )
+"""Nothing from elsewhere, nothing inline, and no script can make markup of a text."""
 SECURITY = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "deny",
     "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-store",
 }
 READ = ["GET", "HEAD"]
 
@@ -45,8 +46,15 @@ WINDOW = values.duration(1, 900)
 """``?window=`` of the verdicts: as far back as seconds are kept."""
 
 
-def make(state: State, web: Web, received: Notifications, networks: Sequence[str] = ()) -> FastAPI:
-    """The application over ``state``; ``networks`` may post notifications beside this host."""
+def make(
+    state: State,
+    web: Web,
+    received: Notifications,
+    networks: Sequence[str] = (),
+    actions: Actions | None = None,
+) -> FastAPI:
+    """The application over ``state``; ``networks`` may post notifications beside this host, and
+    ``actions`` lets requests for flame graphs in (none without it)."""
 
     def authenticate(authorization: Annotated[str | None, Header()] = None) -> None:
         if not web.authenticator.allows(authorization):
@@ -64,7 +72,7 @@ def make(state: State, web: Web, received: Notifications, networks: Sequence[str
     _add_metrics(app, state)
     _add_health(app, state)
     _add_api(app, state)
-    _add_page(app, state, received)
+    page_app.add(app, state, received, actions or Actions())
     _add_notifications(app, state, received, lambda host: _may_post(web, host, networks))
     return app
 
@@ -79,6 +87,7 @@ class Secured:
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
+                headers.setdefault("Cache-Control", "no-store")
                 for name, value in {**SECURITY, **self.web.config.headers}.items():
                     headers[name] = value
             await send(message)
@@ -97,7 +106,7 @@ def _add_metrics(app: FastAPI, state: State) -> None:
         body, content_type, found = exposition.render(state.view(), accept, deadline)
         state.tallies.add(found.dropped, found.failures)
         headers = {"Vary": "Accept, Accept-Encoding"}
-        if _takes_gzip(accept_encoding):
+        if takes_gzip(accept_encoding):
             body, headers["Content-Encoding"] = gzip.compress(body, 4), "gzip"
         return Response(body, headers={**headers, "Content-Type": content_type})
 
@@ -111,14 +120,6 @@ def _deadline(timeout: str) -> float:
     if not 0 < seconds < math.inf:
         return math.inf
     return time.monotonic() + max(seconds / 2, seconds - SCRAPE_MARGIN_S)
-
-
-def _takes_gzip(accept_encoding: str) -> bool:
-    for part in accept_encoding.lower().split(","):
-        coding, _, parameter = part.partition(";")
-        if coding.strip() in ("gzip", "*"):
-            return parameter.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
-    return False
 
 
 def _add_health(app: FastAPI, state: State) -> None:
@@ -147,16 +148,6 @@ def _add_api(app: FastAPI, state: State) -> None:
     @app.api_route("/api/v1/processes", methods=READ)
     def listed() -> JSONResponse:
         return JSONResponse(processes.listing(state.view()))
-
-
-def _add_page(app: FastAPI, state: State, received: Notifications) -> None:
-    @app.api_route("/", methods=READ)
-    def first_page() -> HTMLResponse:
-        return HTMLResponse(page.render(state.view(), received.latest()))
-
-    @app.api_route("/static/style.css", methods=READ)
-    def style() -> Response:
-        return Response((STATIC / "style.css").read_bytes(), media_type="text/css")
 
 
 def _may_post(web: Web, host: str | None, networks: Sequence[str]) -> bool:

@@ -1,70 +1,102 @@
-"""The first page, made on the server: verdicts in words, what cannot be seen, notifications.
+"""The page at ``/``: the verdicts in words first, then the curves, the code, and what is not seen.
 
-Plain HTML without a script. Every text of a job, a host or a notification is escaped; there is no
-style but the sheet beside this file, and nothing is loaded from elsewhere.
+Made whole on the server, so that the first answer needs no script. A script then brings the parts
+marked ``data-live`` up to date and draws the curves. Every text of a job, a host or a notification
+is escaped, and nothing is loaded from elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime, timezone
-from html import escape
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
-from gpuwhy.evidence.report import evidence_line
-from gpuwhy.evidence.words import ACCOUNT_WORDS, INFORMATION, cause_words, reason_words
-from gpuwhy.expose.families.source import is_up, reports_of
+from gpuwhy.expose import page_flame, page_functions, page_runs, page_sight, page_time
 from gpuwhy.expose.notifications import Notification
+from gpuwhy.expose.page_text import clock_time, text
 from gpuwhy.expose.view import View
-from gpuwhy.observe.observation import SOURCES
-
-Entry = Mapping[str, Any]
 
 REFRESH_S = 10
-SHOWN_FROM = 0.005  # accounts below half a percent are not drawn
+"""Where no script runs, the browser asks for the page again so often."""
+
+MODULES = (
+    "curves",
+    "dom",
+    "flame",
+    "flamegraph",
+    "history",
+    "strip",
+    "strips",
+    "units",
+)
+"""What ``page.js`` imports, asked for at once instead of one after the other."""
+SCRIPTS = "".join(
+    f'<link rel="modulepreload" href="static/{module}.js">\n' for module in MODULES
+) + (
+    '<script src="static/vendor/uPlot.iife.min.js" defer></script>\n'
+    '<script src="static/vendor/idiomorph.min.js" defer></script>\n'
+    '<script src="static/page.js" type="module"></script>'
+)
+STYLES = "".join(
+    f'<link rel="stylesheet" href="static/{sheet}">\n'
+    for sheet in ("vendor/uPlot.min.css", "palette.css", "style.css")
+)
 
 
-def render(view: View, notifications: Sequence[Notification]) -> str:
-    """The whole page."""
-    recorded = " (recorded)" if view.about.recorded else ""
-    return "\n".join(
-        (
-            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            f'<meta http-equiv="refresh" content="{REFRESH_S}">',
-            f"<title>gpuwhy{recorded}</title>",
-            '<link rel="stylesheet" href="static/style.css">\n</head>\n<body>',
-            *_header(view),
-            "<main>",
-            *_verdicts(view),
-            *_blind(view),
-            *_notifications(notifications),
-            *_sources(view),
-            "</main>",
-            *_footer(view),
-            "</body>\n</html>\n",
-        )
+def render(view: View, notifications: Sequence[Notification], *, profiling: bool = False) -> str:
+    """The whole page; ``profiling``: flame graphs may be asked for."""
+    parts = (
+        _head(view),
+        _header(view),
+        ("<main>",),
+        _live("answer", _answer(view)),
+        page_time.render(view),
+        _live("functions", page_functions.render(view)),
+        _live("notifications", page_sight.notifications(notifications)),
+        _live("blind", page_sight.blind(view)),
+        page_flame.render(view, on=profiling),
+        _live("sources", page_sight.sources(view)),
+        ("</main>",),
+        _footer(view),
+        ("</body>\n</html>\n",),
     )
+    return "\n".join(line for part in parts for line in part)
+
+
+def _live(name: str, lines: Iterable[str]) -> Iterator[str]:
+    yield f'<section id="{name}" data-live>'
+    yield from lines
+    yield "</section>"
+
+
+def _head(view: View) -> Iterator[str]:
+    recorded = " (recorded)" if view.about.recorded else ""
+    yield '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">'
+    yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
+    yield '<meta name="color-scheme" content="light dark">'
+    yield f'<meta name="gpuwhy-version" content="{text(view.about.version)}">'
+    yield f'<noscript><meta http-equiv="refresh" content="{REFRESH_S}"></noscript>'
+    yield f'<title>gpuwhy{recorded}</title>\n<link rel="icon" href="static/icon.svg">'
+    yield f"{STYLES}{SCRIPTS}\n</head>\n<body>"
 
 
 def _header(view: View) -> Iterator[str]:
-    yield "<header><h1>gpuwhy</h1>"
+    yield '<header><h1>gpuwhy</h1><p id="fresh" data-live>Last complete second: '
+    yield ("nothing yet" if view.last_t is None else clock_time(view.last_t)) + "</p>"
+    yield '<button id="pause" type="button" hidden>Pause</button>'
     if view.about.recorded:
         yield '<p class="recorded">Recorded: this was observed earlier and is played back.</p>'
-    when = "nothing yet" if view.last_t is None else f"{_utc(view.last_t)} UTC"
-    yield f"<p>Last complete second: {when}</p></header>"
+    yield '<p id="trouble" role="alert"></p><p id="said" role="status" class="unseen"></p></header>'
 
 
-def _verdicts(view: View) -> Iterator[str]:
+def _answer(view: View) -> Iterator[str]:
     yield "<h2>Why the GPUs are not busy with their jobs</h2>"
-    entries = (view.verdicts or {}).get("gpus", [])
-    if not entries:
+    if not (view.verdicts or {}).get("gpus"):
         yield f"<p>{_nothing(view)}</p>"
         return
-    runs = {run["run"]: run for run in (view.verdicts or {}).get("runs", [])}
-    for name in dict.fromkeys(entry["run"] for entry in entries):
-        of_run = [entry for entry in entries if entry["run"] == name]
-        yield from _run(name, runs.get(name), of_run, view)
+    said = page_runs.headline(view)
+    if said:
+        yield f'<p class="headline">{said}</p>'
+    yield from page_runs.tiles(view)
+    yield from page_runs.render(view)
 
 
 def _nothing(view: View) -> str:
@@ -78,151 +110,8 @@ def _nothing(view: View) -> str:
     return "No GPU and no training job is in sight. <code>gpuwhy doctor</code> says what is wrong."
 
 
-def _run(
-    name: str | None, run: Mapping[str, Any] | None, entries: Sequence[Entry], view: View
-) -> Iterator[str]:
-    yield "<section>"
-    if name is None:
-        listed = ", ".join(_gpu_name(entry) for entry in entries)
-        yield f"<h3>No run</h3><p>{listed}: no training job holds it.</p></section>"
-        return
-    yield f"<h3>Run <code>{escape(name)}</code></h3>"
-    if run and run.get("summary"):
-        yield f"<p>{escape(str(run['summary']))}</p>"
-    for entry in entries:
-        yield from _entry(entry, view)
-    yield "</section>"
-
-
-def _entry(entry: Entry, view: View) -> Iterator[str]:
-    rank = "" if entry["rank"] is None else f", rank {entry['rank']}"
-    first = entry["causes"][0] if entry["causes"] else {}
-    tone = _tone(entry["cause"], first.get("reason"))
-    words = cause_words(entry["cause"])
-    yield f'<article class="{tone}"><h4>{_gpu_name(entry)}{rank}: {escape(words)}</h4>'
-    for cause in entry["causes"]:
-        yield from _cause(cause, view)
-    if entry["accounts"]:
-        yield from _accounts(entry["accounts"])
-    yield "</article>"
-
-
-def _tone(cause: str, reason: str | None) -> str:
-    if cause == "none" or reason in INFORMATION:
-        return "well"
-    return "unknown" if cause == "unknown" else "lost"
-
-
-def _cause(cause: Mapping[str, Any], view: View) -> Iterator[str]:
-    reason = reason_words(cause.get("reason"))
-    title = f"{cause_words(cause['cause'])}{f' ({reason})' if reason else ''}"
-    yield f"<h5>{escape(title)}</h5><dl>"
-    yield f"<dt>Cost</dt><dd>{_cost(cause, view)}</dd>"
-    for evidence in cause.get("evidence", ()):
-        yield f"<dt>Evidence</dt><dd>{escape(evidence_line(evidence))}</dd>"
-    function = cause.get("function")
-    if function:
-        where = f"{function['file']}:{function['line']}"
-        yield (
-            f"<dt>Function</dt><dd><code>{escape(function['name'])}</code> "
-            f"<code>{escape(where)}</code></dd>"
-        )
-    if cause.get("next_action"):
-        yield f"<dt>Next</dt><dd>{escape(str(cause['next_action']))}</dd>"
-    yield "</dl>"
-
-
-def _cost(cause: Mapping[str, Any], view: View) -> str:
-    """The share; the price of an hour at that share, where GPU-hours have a price."""
-    lost = cause.get("lost_ratio")
-    if lost is None:
-        return "not known"
-    price = view.about.gpu_hour_price
-    money = "" if price is None else f", {lost * price:.2f} an hour at {price:g} a GPU-hour"
-    sure = cause.get("confidence")
-    return f"{_percent(lost)} of its time{money}" + (
-        f"; {_percent(sure)} sure" if isinstance(sure, int | float) else ""
-    )
-
-
-def _accounts(accounts: Mapping[str, float]) -> Iterator[str]:
-    yield "<table><caption>Where the time went</caption><tbody>"
-    for name, share in sorted(accounts.items(), key=lambda item: -item[1]):
-        if share >= SHOWN_FROM:
-            words = escape(ACCOUNT_WORDS.get(name, ""))
-            meter = f'<meter min="0" max="1" value="{share:.3f}">{_percent(share)}</meter>'
-            yield (
-                f'<tr><th scope="row">{escape(name)}</th><td>{meter}</td>'
-                f"<td>{_percent(share)}</td><td>{words}</td></tr>"
-            )
-    yield "</tbody></table>"
-
-
-def _blind(view: View) -> Iterator[str]:
-    """What verdicts had to do without, each thing once."""
-    found = {
-        (str(blind["signal"]), str(blind["why"]), str(blind.get("remedy") or ""))
-        for entry in (view.verdicts or {}).get("gpus", [])
-        for blind in entry.get("cannot_see", ())
-    }
-    if found:
-        yield "<section><h2>What cannot be seen</h2><dl>"
-        for signal, why, remedy in sorted(found):
-            mend = f" <strong>Remedy:</strong> {escape(remedy)}" if remedy else ""
-            yield f"<dt>{escape(signal)}</dt><dd>{escape(why)}{mend}</dd>"
-        yield "</dl></section>"
-
-
-def _notifications(notifications: Sequence[Notification]) -> Iterator[str]:
-    if not notifications:
-        return
-    yield "<section><h2>Notifications without a receiver</h2>"
-    yield "<p>No receiver is configured in Alertmanager, so they are shown here.</p><ul>"
-    for one in notifications:
-        run = f" run <code>{escape(one.run)}</code>" if one.run else ""
-        yield (
-            f"<li><time>{escape(one.received)}</time> {escape(one.status)} "
-            f"<strong>{escape(one.name)}</strong> {escape(one.severity)}{run}: "
-            f"{escape(one.summary)}<br>{escape(one.description)}</li>"
-        )
-    yield "</ul></section>"
-
-
-def _sources(view: View) -> Iterator[str]:
-    yield "<section><h2>Sources</h2><table><thead><tr><th>source</th><th>state</th><th>why</th>"
-    yield "</tr></thead><tbody>"
-    for source in SOURCES:
-        reports = reports_of(view, source)
-        up = is_up(view, source)
-        state = "up" if up else "down" if reports else "not heard of"
-        why = dict.fromkeys(_said(report) for report in reports if not report.get("up"))
-        yield (
-            f'<tr><th scope="row">{source}</th><td>{state}</td>'
-            f"<td>{escape(' '.join(filter(None, why)))}</td></tr>"
-        )
-    yield "</tbody></table></section>"
-
-
-def _said(report: Mapping[str, Any]) -> str:
-    return " ".join(str(report[key]) for key in ("why", "remedy") if report.get(key))
-
-
 def _footer(view: View) -> Iterator[str]:
     yield '<footer><p><a href="metrics">metrics</a> <a href="api/v1/verdicts">verdicts</a>'
-    yield '<a href="api/v1/processes">processes</a> <a href="-/healthy">healthy</a>'
-    yield f'<a href="-/ready">ready</a></p><p>gpuwhy {escape(view.about.version)}</p></footer>'
-
-
-def _gpu_name(entry: Entry) -> str:
-    if entry["gpu"] is None and entry["uuid"] is None:
-        return "No GPU in sight"
-    name = f"GPU {entry['gpu']}" if entry["gpu"] is not None else f"GPU {entry['uuid']}"
-    return escape(f"{name} MIG {entry['mig']}" if entry.get("mig") else name)
-
-
-def _percent(share: float) -> str:
-    return f"{share * 100:.0f} %"
-
-
-def _utc(t: float) -> str:
-    return datetime.fromtimestamp(t, timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
+    yield '<a href="api/v1/history">history</a> <a href="api/v1/processes">processes</a>'
+    yield '<a href="-/healthy">healthy</a> <a href="-/ready">ready</a></p>'
+    yield f"<p>gpuwhy {text(view.about.version)}. Times are UTC.</p></footer>"

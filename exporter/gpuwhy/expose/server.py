@@ -15,6 +15,7 @@ from typing import Protocol
 import uvicorn
 
 from gpuwhy.expose import listen
+from gpuwhy.expose.actions import Actions, TokenError
 from gpuwhy.expose.app import make
 from gpuwhy.expose.auth import Web
 from gpuwhy.expose.feed import Feed, Open
@@ -48,6 +49,8 @@ class Settings(Protocol):
     @property
     def web_notifications_from(self) -> tuple[str, ...]: ...
     @property
+    def web_token_file(self) -> Path | None: ...
+    @property
     def recording(self) -> tuple[Path, ...]: ...
     @property
     def loop(self) -> bool: ...
@@ -61,15 +64,16 @@ def run(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT. 0 then; 1 if the address cannot be had; 2 for bad input."""
     try:
         web = Web(settings.web_config_file)
+        actions = Actions(settings.web_token_file)
         for path in settings.recording:
             read_header(path)  # a foreign file is refused before anything is served
         sock = listen.open_socket(settings.web_listen_address)
-    except (WebConfigError, RecordingError) as error:
+    except (WebConfigError, TokenError, RecordingError) as error:
         return _refuse(error, 2)
     except ListenError as error:
         return _refuse(error, 1)
     with sock:
-        return _serve(settings, web, sock)
+        return _serve(settings, web, actions, sock)
 
 
 def _refuse(error: Exception, status: int) -> int:
@@ -77,7 +81,7 @@ def _refuse(error: Exception, status: int) -> int:
     return status
 
 
-def _serve(settings: Settings, web: Web, sock: socket.socket) -> int:
+def _serve(settings: Settings, web: Web, actions: Actions, sock: socket.socket) -> int:
     stop = threading.Event()
     state = State(
         recorded=bool(settings.recording),
@@ -86,7 +90,7 @@ def _serve(settings: Settings, web: Web, sock: socket.socket) -> int:
     )
     ends = bool(settings.recording) and not settings.loop
     feed = Feed(state, _source(settings, stop), stop, ends=ends)
-    server = uvicorn.Server(_config(state, web, settings.web_notifications_from))
+    server = uvicorn.Server(_config(state, web, actions, settings.web_notifications_from))
     answering = threading.Thread(
         target=_answer, args=(server, sock, stop), name="http", daemon=True
     )
@@ -96,6 +100,7 @@ def _serve(settings: Settings, web: Web, sock: socket.socket) -> int:
         log.info("serving", extra={"url": listen.url(sock, tls=web.context is not None)})
         while not stop.wait(REFRESH_S):
             web.refresh()
+        actions.ended.set()
         server.should_exit = True
         answering.join(GRACE_S + 2)
         feed.join(10)
@@ -105,9 +110,9 @@ def _serve(settings: Settings, web: Web, sock: socket.socket) -> int:
     return 0
 
 
-def _config(state: State, web: Web, networks: Sequence[str]) -> uvicorn.Config:
+def _config(state: State, web: Web, actions: Actions, networks: Sequence[str]) -> uvicorn.Config:
     config = uvicorn.Config(
-        make(state, web, Notifications(), networks),
+        make(state, web, Notifications(), networks, actions),
         log_config=None,
         log_level="warning",
         access_log=False,

@@ -27,6 +27,7 @@ from gpuwhy.expose.limits import (
     WINDOW_S,
 )
 from gpuwhy.expose.view import Accounts, RunOn, Seen, Self, View
+from gpuwhy.ledger.book import Entry
 from gpuwhy.observe.observation import Observation
 from gpuwhy.pipeline import Pipeline
 from gpuwhy.signals.row import Second
@@ -126,6 +127,12 @@ class State:
         """The object of ``gpuwhy diagnose --json``; over all that is kept where no window is."""
         with self._lock:
             return self.pipeline.verdicts(window_s)
+
+    def entries(self, since: float = 0.0) -> list[Entry]:
+        """The seconds kept, as they were entered, from this UTC second on."""
+        with self._lock:
+            kept = list(self.pipeline.book.recent)
+        return [entry for entry in kept if entry.second.t >= since]
 
     def _about_now(self) -> Self:
         with self.tallies.lock:

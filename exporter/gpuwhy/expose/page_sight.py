@@ -1,0 +1,81 @@
+"""What cannot be seen, why, and the remedy; the sources; notifications without a receiver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gpuwhy.expose.families.source import is_up, reports_of
+from gpuwhy.expose.notifications import Notification
+from gpuwhy.expose.page_text import Entry, code, names, slug, text
+from gpuwhy.expose.view import View
+from gpuwhy.observe.observation import SOURCES
+
+
+def blind(view: View) -> Iterator[str]:
+    """What verdicts had to do without, each thing once, with whom it concerns."""
+    yield "<h2>What cannot be seen</h2>"
+    entries = (view.verdicts or {}).get("gpus", [])
+    concerned: dict[tuple[str, str, str], list[Entry]] = {}
+    for entry in entries:
+        for one in entry.get("cannot_see", ()):
+            key = (str(one["signal"]), str(one["why"]), str(one.get("remedy") or ""))
+            concerned.setdefault(key, []).append(entry)
+    if not concerned:
+        yield "<p>Nothing that a verdict needed was missing.</p>" if entries else _nothing()
+        return
+    yield '<dl class="facts">'
+    for (signal, why, remedy), of in sorted(concerned.items()):
+        whom = "" if len(of) == len(entries) else f" ({text(names(of))})"
+        mend = f" <strong>Remedy:</strong> {text(remedy)}" if remedy else ""
+        yield f"<dt>{text(signal)}</dt><dd>{text(why)}{whom}.{mend}</dd>"
+    yield "</dl>"
+
+
+def _nothing() -> str:
+    return "<p>There is no verdict that could lack anything; the sources say what is read.</p>"
+
+
+def sources(view: View) -> Iterator[str]:
+    """Every source with its state; what is down comes with the reason and the remedy."""
+    up = [source for source in SOURCES if is_up(view, source)]
+    yield f"<h2>Sources</h2><p>Up: {', '.join(up) or 'none'}.</p>"
+    rest = [source for source in SOURCES if source not in up]
+    if rest:
+        yield from _not_up(view, rest)
+
+
+def _not_up(view: View, sources: Sequence[str]) -> Iterator[str]:
+    yield '<table class="sources"><thead><tr>'
+    yield from (f'<th scope="col">{name}</th>' for name in ("source", "state", "why"))
+    yield "</tr></thead><tbody>"
+    for source in sources:
+        reports = reports_of(view, source)
+        state = "down" if reports else "not heard of"
+        why = dict.fromkeys(_said(report) for report in reports if not report.get("up"))
+        yield (
+            f'<tr class="{slug(state)}"><th scope="row">{source}</th><td>{state}</td>'
+            f"<td>{text(' '.join(filter(None, why)))}</td></tr>"
+        )
+    yield "</tbody></table>"
+
+
+def _said(report: Mapping[str, Any]) -> str:
+    return " ".join(str(report[key]) for key in ("why", "remedy") if report.get(key))
+
+
+def notifications(found: Sequence[Notification]) -> Iterator[str]:
+    """Those that Alertmanager had nobody to send to, newest first; nothing where there are none."""
+    if not found:
+        return
+    yield "<h2>Notifications without a receiver</h2>"
+    yield "<p>No receiver is configured in Alertmanager, so they are shown here.</p>"
+    yield '<ul class="notifications">'
+    for one in found:
+        run = f" run {code(one.run)}" if one.run else ""
+        yield (
+            f'<li><time datetime="{text(one.received)}">{text(one.received)}</time> '
+            f"{text(one.status)} <strong>{text(one.name)}</strong> {text(one.severity)}{run}: "
+            f"{text(one.summary)}<br>{text(one.description)}</li>"
+        )
+    yield "</ul>"
