@@ -1,5 +1,5 @@
 """Lines of detail in the notification of a cause: each with its own look-up, left out where that
-finds nothing."""
+finds nothing. Gauges are looked up over the window, since a single scrape may lack them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ HOLDS_UP = found(
     "The other ranks wait for rank {{ .Labels.rank }}.\n",
 )
 LOADER = found(
-    'sum(gpuwhy_dataloader_workers{run=%q,state="busy"})',
+    'sum(avg_over_time(gpuwhy_dataloader_workers{run=%q,state="busy"}[5m]))',
     'Loader: {{ printf "%.1f" .Value }} of '
-    + found("sum(gpuwhy_dataloader_workers{run=%q})", '{{ printf "%.0f" .Value }}')
+    + found(
+        "sum(avg_over_time(gpuwhy_dataloader_workers{run=%q}[5m]))", '{{ printf "%.0f" .Value }}'
+    )
     + " workers at work"
     + found(
-        "avg(gpuwhy_dataloader_ready_batches{run=%q})",
+        "avg(avg_over_time(gpuwhy_dataloader_ready_batches{run=%q}[5m]))",
         ', {{ printf "%.1f" .Value }} batches ready',
     )
     + ".\n",
 )
 DISPATCH = found(
-    "max(gpuwhy_run_main_thread_cpu_cores{run=%q} or gpuwhy_run_cpu_cores{run=%q})",
+    "max(avg_over_time(gpuwhy_run_main_thread_cpu_cores{run=%q}[5m]) "
+    "or avg_over_time(gpuwhy_run_cpu_cores{run=%q}[5m]))",
     'The rank uses {{ printf "%.2f" .Value }} of a core',
 ) + found(
     "avg(rank:gpuwhy_held:info{run=%q} * on (uuid, mig) group_left () max by (uuid, mig) "
@@ -40,7 +43,7 @@ WAITED_FOR = found(
     otherwise="No rank in sight is behind: look at the run's other hosts, then at the network.\n",
 )
 NEIGHBOURS = every(
-    "topk(3, gpuwhy_process_info{run!=%q} and on (instance, uuid, mig) "
+    "topk(3, last_over_time(gpuwhy_process_info{run!=%q}[5m]) and on (instance, uuid, mig) "
     '(rank_account:gpuwhy_share:ratio{run=%q,account="shared"} > 0.02))',
     "Other process: pid {{ .Labels.pid }}{{ with .Labels.user }} of {{ . }}{{ end }}"
     "{{ with .Labels.run }}, run {{ . }}{{ end }}{{ with .Labels.pod }}, pod {{ . }}{{ end }}"
@@ -53,7 +56,7 @@ TRAFFIC = found(
     "PCIe carries {{ humanize1024 .Value }}B/s both ways.\n",
 )
 QUOTA = found(
-    "min(gpuwhy_run_cpu_quota_cores{run=%q})",
+    "min(last_over_time(gpuwhy_run_cpu_quota_cores{run=%q}[5m]))",
     "Limit: a CPU quota of {{ .Value }} core(s)"
     + found(
         "max(avg_over_time(gpuwhy_run_cpu_throttled_ratio{run=%q}[5m]))",
@@ -61,7 +64,7 @@ QUOTA = found(
     )
     + ".\n",
     otherwise=found(
-        "min(gpuwhy_run_cpu_allowed_cores{run=%q})",
+        "min(last_over_time(gpuwhy_run_cpu_allowed_cores{run=%q}[5m]))",
         "Limit: rank or workers may run on {{ .Value }} CPU(s) only.\n",
     ),
 )
@@ -99,6 +102,6 @@ LIMITS = found(
     otherwise=".\n",
 )
 BLIND = every(
-    "count by (signal) (gpuwhy_verdict_cannot_see{run=%q} == 1)",
+    "count by (signal) (last_over_time(gpuwhy_verdict_cannot_see{run=%q}[5m]) == 1)",
     "Not seen: {{ .Labels.signal }}.\n",
 )

@@ -112,13 +112,13 @@ def _source_missing(limits: Thresholds) -> Alert:
 
 
 def _gpu_source_missing(limits: Thresholds) -> Alert:
-    was_up = f"max_over_time(gpuwhy_gpu_source_up[{limits.recent}]) == 1"
+    served = "max_over_time(gpuwhy_gpu_source_up[{}])"  # a single second may well lack one
     alert = _alert(
         limits,
         "GPUSourceMissing",
         "warning",
-        "gpuwhy_gpu_source_up == 0\n"
-        f"and on (instance, uuid, mig, source) {was_up}\n"
+        f"{served.format(limits.window)} == 0\n"
+        f"and on (instance, uuid, mig, source) {served.format(limits.recent)} == 1\n"
         "and on (instance, source) gpuwhy_source_up == 1",
         "{{ $labels.source }} of GPU {{ $labels.gpu }} missing",
         "",

@@ -12,12 +12,15 @@ from pathlib import Path
 
 import yaml
 from scripts.stack import packages
+from scripts.stack.demo import FACTOR
+from scripts.stack.shorten import shorten
 from tests.alerting.replay import SCRAPE_S, Series
 
 ROOT = Path(__file__).parents[2]
 RULES = (*(ROOT / "prometheus/rules").glob("*.yml"), *(ROOT / "alerting/rules").glob("*.yml"))
 NAME = re.compile(r"\b(?:gpuwhy|DCGM)_\w+|\bup\b")
 GOT = re.compile(r"Labels:\{(.*?)\}\s*Annotations:\{(.*?)\}(?=\s*[,\n\]])", re.DOTALL)
+HEAD = re.compile(r"(\w+), time: (\w+),")
 PAIR = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
@@ -45,26 +48,40 @@ def alert_names(rules: Iterable[Path] = RULES) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def fired(series: Sequence[Series], minutes: float, rules: Sequence[Path] = RULES) -> list[Fired]:
-    """The alerts that fire so many minutes after the first scrape."""
-    return history(series, [minutes], rules)[minutes]
+def shortened(folder: Path) -> list[Path]:
+    """The rules as the demonstration has them, so that a test needs seconds for minutes."""
+    paths = []
+    for rule in RULES:
+        path = folder / rule.name
+        path.write_text(shorten(rule.read_text(), FACTOR))
+        paths.append(path)
+    return paths
+
+
+def files_of(alert: str, rules: Sequence[Path]) -> list[Path]:
+    """The recording rules and the file that has the alert."""
+    return [p for p in rules if p.name == "recording.yml" or alert in alert_names([p])]
 
 
 def history(
-    series: Sequence[Series], minutes: Sequence[float], rules: Sequence[Path] = RULES
-) -> dict[float, list[Fired]]:
-    """The same at several times: promtool, asked to expect nothing, says what it got."""
+    series: Sequence[Series],
+    seconds: Sequence[int],
+    rules: Sequence[Path] = RULES,
+    step: float = SCRAPE_S,
+) -> dict[int, list[Fired]]:
+    """The alerts that fire so many seconds after the first scrape: promtool, asked to expect
+    nothing, says what it got."""
     names = alert_names(rules)
     cases = [
-        {"eval_time": f"{round(60 * at)}s", "alertname": name, "exp_alerts": []}
-        for at in minutes
+        {"eval_time": f"{at}s", "alertname": name, "exp_alerts": []}
+        for at in seconds
         for name in names
     ]
-    told = run_tests(series, rules, {"alert_rule_test": cases})
-    found: dict[float, list[Fired]] = {at: [] for at in minutes}
+    told = run_tests(series, rules, {"alert_rule_test": cases}, step)
+    found: dict[int, list[Fired]] = {at: [] for at in seconds}
     for block in told.split("    alertname: ")[1:]:
-        name, seconds = re.match(r"(\w+), time: (\S+),", block).groups()  # type: ignore[union-attr]
-        at = next(m for m in minutes if _seconds(seconds) == round(60 * m))
+        name, time = HEAD.match(block).groups()  # type: ignore[union-attr]
+        at = _seconds(time)
         got = block.split("got:[", 1)[1]
         for labels, texts in GOT.findall(got):
             one = Fired(_pairs(labels), _pairs(texts))
@@ -73,15 +90,17 @@ def history(
     return found
 
 
-def run_tests(series: Sequence[Series], rules: Sequence[Path], test: dict[str, object]) -> str:
+def run_tests(
+    series: Sequence[Series], rules: Sequence[Path], test: dict[str, object], step: float = SCRAPE_S
+) -> str:
     """The output of ``promtool test rules``."""
     used = set(NAME.findall("\n".join(path.read_text() for path in rules)))
     content = {
         "rule_files": [str(path) for path in rules],
-        "evaluation_interval": "15s",
+        "evaluation_interval": f"{3 * step:g}s",
         "tests": [
             {
-                "interval": f"{SCRAPE_S}s",
+                "interval": f"{step:g}s",
                 "input_series": [_input(one) for one in series if one.name in used],
                 **test,
             }
@@ -95,8 +114,7 @@ def run_tests(series: Sequence[Series], rules: Sequence[Path], test: dict[str, o
             [promtool, "test", "rules", file], capture_output=True, text=True, check=False
         )
     told = done.stdout + done.stderr
-    assert "FAILED" in told or done.returncode == 0, told
-    assert "error" not in told.lower().split("exp:")[0], told[:3000]
+    assert done.returncode == 0 or "got:" in told, told[:3000]
     return told
 
 
