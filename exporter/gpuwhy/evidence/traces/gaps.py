@@ -18,10 +18,11 @@ from gpuwhy.evidence.traces.intervals import Intervals, Times, overlap
 from gpuwhy.evidence.traces.states import STATES
 from gpuwhy.evidence.traces.trace import Activities, Calls, Ids
 
-PARTS = (*STATES, "python", "dispatch", "latency", "queued", "blind")
+PARTS = (*STATES, "python", "dispatch", "latency", "queued", "blocked", "blind")
 """What a piece of a gap is made of. ``python``: no operator and no call for a while; ``dispatch``:
 operators and calls that follow each other closely; ``latency``: launched and not yet begun;
-``queued``: longer than a launch takes, so it waited for something else; ``blind``: no call, or no
+``queued``: longer than a launch takes, so it waited for something else; ``blocked``: the thread
+waits in the C library for another thread or process; ``blind``: no call, or no
 host thread, is in the file."""
 
 ACCOUNT_OF = {
@@ -39,6 +40,7 @@ ACCOUNT_OF = {
     "latency": ("launch", ""),
     "profiler": ("unknown", "no-evidence"),
     "queued": ("unknown", "no-evidence"),
+    "blocked": ("unknown", "no-stacks"),
     "blind": ("unknown", "no-stacks"),
 }
 """The account and reason of each part."""

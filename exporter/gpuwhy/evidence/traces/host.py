@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gpuwhy.evidence.traces.intervals import EMPTY, Intervals, Times, merge, union
-from gpuwhy.evidence.traces.states import STATES, call_state, state_of
+from gpuwhy.evidence.traces.intervals import EMPTY, Intervals, Times, intersect, merge, union
+from gpuwhy.evidence.traces.states import BLOCKED, STATES, call_state, state_of
 from gpuwhy.evidence.traces.trace import (
     ANNOTATION,
     OPERATOR,
@@ -39,6 +39,7 @@ class Host:
         self._span_state = _states_of_spans(trace)
         self._call_state = _states_of_calls(trace)
         self._tells_python = bool(np.isin(trace.spans.kind, (OPERATOR, PYTHON)).any())
+        self._tells_system = any(BLOCKED.match(name) for name in trace.names)
         self._cache: dict[int, list[tuple[str, Intervals]]] = {}
 
     @property
@@ -74,9 +75,34 @@ class Host:
                     union(calls.start[call], calls.end[call]),
                 )
                 yield state, upto
+        yield from self._lulls(upto, thread, mine & (spans.kind == OPERATOR), called)
+
+    def _lulls(
+        self, upto: Intervals, thread: int, working: Mask, called: Mask
+    ) -> Iterator[tuple[str, Intervals]]:
+        """Where neither an operator nor a call goes on: Python, if the file would show it; else
+        what the system calls tell; else nothing is known."""
+        lulls = _lulls(_edges(self._trace, working, called))
         if self._tells_python:
-            working = mine & (spans.kind == OPERATOR)
-            yield "python", merge(upto, _lulls(_edges(self._trace, working, called)))
+            yield "python", merge(upto, lulls)
+            return
+        if self._tells_system:
+            upto = merge(upto, intersect(lulls, self._blocked(thread)))
+            yield "blocked", upto
+            yield "python", merge(upto, lulls)
+            return
+        yield "blind", merge(upto, lulls)
+
+    def _blocked(self, thread: int) -> Intervals:
+        """Time in which both the thread and the main thread wait in the C library."""
+        spans = self._trace.spans
+        names = [i for i, name in enumerate(self._trace.names) if BLOCKED.match(name)]
+        waiting = (spans.kind == SYSTEM) & np.isin(spans.name, names)
+        sets = [
+            union(spans.start[rows], spans.end[rows])
+            for rows in (waiting & (spans.thread == one) for one in {thread, self.main})
+        ]
+        return sets[0] if len(sets) == 1 else intersect(*sets)
 
 
 def main_thread(trace: Trace, launch: Ids) -> int:

@@ -53,6 +53,12 @@ _OVERHEADS = (
 )
 """What CUPTI tells of itself (category ``overhead``)."""
 
+BLOCKED = re.compile(
+    r"^(?:p?poll|p?select|epoll_p?wait|futex|sem_\w*wait|pthread_(?:cond|mutex|rwlock|join)\w*"
+    r"|sigtimedwait|wait(?:pid|id|3|4)?|accept4?|recv\w*|msgrcv|flock)$"
+)
+"""Calls into the C library in which a thread waits for another, or for another process."""
+
 _CALLS = (
     (
         "startup",

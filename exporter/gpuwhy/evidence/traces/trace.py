@@ -108,6 +108,7 @@ class Trace:
     rank: int | None = None
     world_size: int | None = None
     devices: dict[int, str] = field(default_factory=dict)  # index -> name of the card
+    uuids: dict[int, str] = field(default_factory=dict)
     about: dict[str, Any] = field(default_factory=dict)  # versions and settings that it tells
     messages: dict[int, Message] = field(default_factory=dict)  # by correlation
     blind: list[Blind] = field(default_factory=list)

@@ -20,7 +20,7 @@ def shown(value: Any, unit: str) -> str:
         return f"{100 * value:.1f} %" if 0 < abs(value) < 0.1 else f"{100 * value:.0f} %"
     if unit in ("count", "1/s"):
         return f"{value:,.0f}".replace(",", " ")
-    return str(value)
+    return f"{value:.3g}" if unit == "number" else str(value)
 
 
 def time(seconds: float) -> str:

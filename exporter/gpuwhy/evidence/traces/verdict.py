@@ -67,7 +67,7 @@ def entry(facts: Facts, run: str) -> Entry:
     blind = cannot_see(facts)
     return {
         "gpu": gpu.device,
-        "uuid": None,
+        "uuid": gpu.trace.uuids.get(gpu.device),
         "mig": None,
         "run": run,
         "rank": gpu.trace.rank,

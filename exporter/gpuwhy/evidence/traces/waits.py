@@ -25,6 +25,7 @@ WORDS = {
     "dispatch": "the host, launching",
     "latency": "a launch to take effect",
     "queued": "something that the trace does not show",
+    "blocked": "another thread or process, in a system call of the host",
     "blind": "something on the host that the trace does not show",
 }
 """Who was waited for, of each part of a gap."""

@@ -1,0 +1,266 @@
+"""The SQLite export of an Nsight Systems report (``nsys export --type sqlite``).
+
+Tables are made only where there is something in them, and columns have come and gone since 2020
+(schema versions 2 to 3), so each is looked for before it is asked for. Documented at
+https://docs.nvidia.com/nsight-systems/UserGuide/index.html#sqlite-schema-reference
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import sqlite3
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpuwhy.evidence.traces.trace import (
+    ANNOTATION,
+    KERNEL,
+    MEMCPY,
+    MEMSET,
+    OPERATOR,
+    SYSTEM,
+    UNKNOWN,
+    Activities,
+    Blind,
+    Calls,
+    Rows,
+    Spans,
+    Thread,
+    Trace,
+    TraceError,
+)
+
+KERNELS, COPIES, SETS, GRAPHS, CALLS = (
+    f"CUPTI_ACTIVITY_KIND_{kind}"
+    for kind in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE", "RUNTIME")
+)
+WAYS = {
+    1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD",
+    9: "HtoH", 10: "PtoP", 11: "HtoD", 12: "DtoH", 13: "DtoD",
+}  # fmt: skip
+"""``copyKind``; 11 to 13 are migrations of unified memory (ENUM_CUDA_MEMCPY_OPER)."""
+MEMORY = {0: "Pageable", 1: "Pinned", 2: "Device", 3: "Array", 4: "Managed"}
+"""``srcKind`` and ``dstKind`` (ENUM_CUDA_MEM_KIND)."""
+
+_VERSION = re.compile(r"(?:_ptsz|_v\d+)+$")  # cudaLaunchKernel_v7000
+_EMITTED = re.compile(r"^((?:aten|autograd|torch|c10d|prim)::[^,]*|[\w:]*Backward\d*)(?:,.*)?$")
+"""Ranges that PyTorch's ``emit_nvtx`` writes for its operators: ``aten::add, seq = 1``."""
+
+Names = Mapping[int, str]
+
+
+def read(path: Path, source: str) -> list[Trace]:
+    """One trace for each process of the report that used a GPU; ``source`` is the name to show.
+
+    Raises TraceError where the file is damaged, no such export, or holds no GPU work.
+    """
+    uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+    try:
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as database:
+            database.execute("PRAGMA trusted_schema = OFF")
+            database.text_factory = lambda text: text.decode("utf-8", "replace")
+            return _Report(database, source).traces()
+    except sqlite3.Error as error:
+        raise TraceError(
+            f"{source} is damaged ({error}): export it again from the report"
+        ) from error
+
+
+class _Report:
+    def __init__(self, database: sqlite3.Connection, source: str) -> None:
+        self._database = database
+        self._source = source
+        found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+        self._tables = {str(name) for (name,) in found}
+        self._damaged = 0
+
+    def traces(self) -> list[Trace]:
+        if "StringIds" not in self._tables:
+            raise TraceError(
+                f"{self._source} is a database but no Nsight Systems export: it has no table "
+                "StringIds (nsys export --type sqlite makes one)"
+            )
+        strings = {i: v for i, v in self._rows("StringIds", ("id", "value")) if v is not None}
+        processes: dict[int, _Process] = {}
+        for rows in (self._activities(strings), self._calls(strings), self._spans(strings)):
+            for pid, kind, row in rows:
+                process = processes.setdefault(pid, _Process())
+                try:
+                    process.add(kind, row)
+                except (TypeError, ValueError, OverflowError, struct.error):
+                    self._damaged += 1
+        used = {pid: one for pid, one in processes.items() if len(one.activities)}
+        if not used:
+            raise TraceError(
+                f"{self._source} holds no GPU work: record with --trace=cuda,nvtx,osrt, and check "
+                "that the GPU was used within the time recorded"
+            )
+        return [self._trace(pid, one) for pid, one in sorted(used.items())]
+
+    def _trace(self, pid: int, process: _Process) -> Trace:
+        ranks = {_pid(tid): rank for tid, rank in self._rows("MPI_RANKS", ("globalTid", "rank"))}
+        names = dict(self._thread_names())
+        return Trace(
+            source=self._source,
+            form="nsys",
+            names=list(process.names),
+            threads=[Thread(str(pid), str(t), names.get((pid, t), "")) for t in process.threads],
+            stacks=[],
+            activities=process.activities.table(),
+            calls=process.calls.table(),
+            spans=process.spans.table(),
+            origin_ns=self._start_of_session(),
+            rank=ranks.get(pid),
+            world_size=len(set(ranks.values())) or None,
+            devices={i: str(n) for i, n in self._rows("TARGET_INFO_GPU", ("id", "name")) if n},
+            uuids={i: str(u) for i, u in self._rows("TARGET_INFO_GPU", ("id", "uuid")) if u},
+            about=self._about(),
+            blind=self._blind(),
+            events=len(process.activities) + len(process.calls) + len(process.spans),
+        )
+
+    # -- rows of the tables: (process, kind of table, values) ------------------------------------
+
+    def _activities(self, strings: Names) -> Iterator[tuple[int, str, Sequence[Any]]]:
+        common = ("start", "end", "correlationId", "deviceId", "streamId", "globalPid")
+        wanted = (*common, "demangledName", "shortName", "gridX", "gridY", "gridZ")
+        for *place, long, short, x, y, z in self._rows(KERNELS, wanted):
+            name = strings.get(long) or strings.get(short) or "kernel"
+            yield _place(place, KERNEL, name, x * y * z if x and y and z else UNKNOWN)
+        for *place, size, way, source, target in self._rows(
+            COPIES, (*common, "bytes", "copyKind", "srcKind", "dstKind")
+        ):
+            yield _place(place, MEMCPY, _copy_name(way, source, target), size)
+        for *place, size in self._rows(SETS, (*common, "bytes")):
+            yield _place(place, MEMSET, "Memset (Device)", size)
+        for row in self._rows(GRAPHS, common):
+            yield _place(row, KERNEL, "CUDA graph", UNKNOWN)
+
+    def _calls(self, strings: Names) -> Iterator[tuple[int, str, Sequence[Any]]]:
+        wanted = ("start", "end", "correlationId", "globalTid", "nameId")
+        for start, end, correlation, tid, name in self._rows(CALLS, wanted):
+            shown = _VERSION.sub("", strings.get(name, "call"))
+            yield _pid(tid), "call", (start, end, correlation, _tid(tid), shown)
+
+    def _spans(self, strings: Names) -> Iterator[tuple[int, str, Sequence[Any]]]:
+        wanted = ("start", "end", "globalTid", "text", "textId")
+        for start, end, tid, text, text_id in self._rows("NVTX_EVENTS", wanted):
+            name = text or strings.get(text_id)
+            if end is None or not name:
+                continue  # a mark, or the name of a domain
+            emitted = _EMITTED.match(name)
+            kind = OPERATOR if emitted else ANNOTATION
+            yield _pid(tid), "span", (start, end, _tid(tid), emitted[1] if emitted else name, kind)
+        for table in ("OSRT_API", "PROFILER_OVERHEAD"):
+            for start, end, tid, name in self._rows(table, ("start", "end", "globalTid", "nameId")):
+                prefix = "overhead: " if table == "PROFILER_OVERHEAD" else ""
+                shown = prefix + strings.get(name, "call")
+                yield _pid(tid), "span", (start, end, _tid(tid), shown, SYSTEM)
+
+    def _rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        """The columns of a table that this version has, the others as NULL."""
+        if table not in self._tables:
+            return
+        there = {row[1] for row in self._database.execute(f'PRAGMA table_info("{table}")')}
+        asked = ", ".join(f'"{column}"' if column in there else "NULL" for column in columns)
+        yield from self._database.execute(f'SELECT {asked} FROM "{table}"')  # noqa: S608 - constants
+
+    # -- what is told once -----------------------------------------------------------------------
+
+    def _thread_names(self) -> Iterator[tuple[tuple[int, int], str]]:
+        strings = dict(self._rows("StringIds", ("id", "value")))
+        for tid, name in self._rows("ThreadNames", ("globalTid", "nameId")):
+            yield (_pid(tid), _tid(tid)), str(strings.get(name, ""))
+
+    def _start_of_session(self) -> int | None:
+        """UTC of time 0, ns; not in exports before 2021."""
+        row = next(self._rows("TARGET_INFO_SESSION_START_TIME", ("utcEpochNs",)), (None,))
+        return int(row[0]) if isinstance(row[0], int) and row[0] > 0 else None
+
+    def _about(self) -> dict[str, Any]:
+        made = {str(n): v for n, v in self._rows("META_DATA_EXPORT", ("name", "value"))}
+        kept = ("EXPORT_SCHEMA_VERSION", "EXPORT_PRODUCT_VERSION")
+        about = {name.lower(): str(made[name]) for name in kept if made.get(name)}
+        system = dict(self._rows("TARGET_INFO_SYSTEM_ENV", ("name", "value")))
+        host = system.get("Hostname")
+        driver = system.get("NvDriverVersion") or system.get("DriverVersion")
+        return about | {k: str(v) for k, v in (("host_name", host), ("driver", driver)) if v}
+
+    def _blind(self) -> list[Blind]:
+        absent = []
+        if "NVTX_EVENTS" not in self._tables:
+            absent.append(
+                Blind(
+                    "NVTX ranges",
+                    "the report has none, so neither steps nor the loader can be known by name",
+                    "add one round the loader and the step (gpuwhy nsys tells how)",
+                )
+            )
+        if self._damaged:
+            why = f"{self._damaged} rows could not be understood and were left out"
+            absent.append(Blind("events", why, "export again with a current nsys"))
+        return absent
+
+
+class _Process:
+    """What one process did, as it is collected."""
+
+    def __init__(self) -> None:
+        self.activities, self.calls, self.spans = Rows(Activities), Rows(Calls), Rows(Spans)
+        self.names: dict[str, int] = {}
+        self.threads: dict[int, int] = {}
+
+    def add(self, kind: str, row: Sequence[Any]) -> None:
+        """Append a row; raises struct.error or TypeError for one with a value that is none."""
+        if kind == "activity":
+            start, end, correlation, device, stream, what, name, size = row
+            self.activities.add(
+                start, max(start, end), _id(correlation), UNKNOWN, _id(size), what,
+                _id(device), stream % 2**31, self._name(name), 0,
+            )  # fmt: skip
+        elif kind == "call":
+            start, end, correlation, tid, name = row
+            thread = self._thread(tid)
+            self.calls.add(start, max(start, end), _id(correlation), thread, self._name(name))
+        else:
+            start, end, tid, name, what = row
+            thread = self._thread(tid)
+            self.spans.add(start, max(start, end), UNKNOWN, thread, self._name(name), what, UNKNOWN)
+
+    def _name(self, name: str) -> int:
+        return self.names.setdefault(name, len(self.names))
+
+    def _thread(self, tid: int) -> int:
+        return self.threads.setdefault(tid, len(self.threads))
+
+
+def _place(
+    place: Sequence[Any], kind: int, name: str, size: Any
+) -> tuple[int, str, tuple[Any, ...]]:
+    start, end, correlation, device, stream, pid = place
+    row = (start, end, correlation, device, stream or 0, kind, name, size)
+    return _pid(pid), "activity", row
+
+
+def _copy_name(way: Any, source: Any, target: Any) -> str:
+    """In the words of the PyTorch profiler: ``Memcpy HtoD (Pageable -> Device)``."""
+    name = f"Memcpy {WAYS.get(way, 'of unknown direction')}"
+    if source in MEMORY and target in MEMORY:
+        name += f" ({MEMORY[source]} -> {MEMORY[target]})"
+    return name
+
+
+def _id(value: Any) -> int:
+    return UNKNOWN if value is None else int(value)
+
+
+def _pid(serialized: Any) -> int:
+    """Process of a ``globalPid`` or ``globalTid``; 0 where the schema has none."""
+    return (int(serialized) >> 24) & 0xFFFFFF if serialized is not None else 0
+
+
+def _tid(serialized: Any) -> int:
+    return int(serialized) & 0xFFFFFF if serialized is not None else 0
