@@ -7,6 +7,7 @@ from typing import Any
 
 from grafana.source import palette
 from grafana.source.panels import Panel
+from grafana.source.queries import RUNS
 from grafana.source.targets import DATASOURCE
 
 DATASOURCE_UID = "gpuwhy-prometheus"
@@ -70,13 +71,13 @@ def host() -> Variable:
 
 def run() -> Variable:
     """One run. Without gpuwhy there is none, and panels of GPUs show all GPUs."""
-    known = 'gpuwhy_run_gpu_held_seconds_total{host=~"$host"}'
+    known = f'{{__name__=~"{RUNS}",host=~"$host"}}'
     return _query("run", "Run", f"label_values({known}, run)", many=False)
 
 
 def rank() -> Variable:
     """Ranks of the run."""
-    known = 'gpuwhy_run_gpu_held_seconds_total{host=~"$host",run="$run"}'
+    known = f'{{__name__=~"{RUNS}",host=~"$host",run="$run"}}'
     return _query("rank", "Rank", f"label_values({known}, rank)", many=True, everything=".*")
 
 

@@ -108,7 +108,7 @@ def xids() -> Panel:
         missing="none seen, or not told by this GPU or its exporter",
         overrides=[
             by_name("Xid", width=80),
-            by_name("Last seen", unit="dateTimeAsIso", mappings=words.no_time()),
+            by_name("Last seen", unit="dateTimeAsIso", mappings=words.not_told()),
         ],
     )
 

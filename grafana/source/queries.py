@@ -9,7 +9,10 @@ GPU = 'host=~"$host",uuid=~"$gpu"'
 RANKS = f'{GPU},run="$run",rank=~"$rank"'
 """Selects the chosen ranks of a run, each on its GPU."""
 
-HOSTS_OF_RUN = 'on (instance) group by (instance) (rank:gpuwhy_held:info{run="$run"})'
+RUNS = "gpuwhy_run_gpu_held_seconds_total|gpuwhy_training_age_seconds"
+"""Series that every rank has: the second even where its GPU is not in sight."""
+
+HOSTS_OF_RUN = f'on (instance) group by (instance) ({{__name__=~"{RUNS}",run="$run"}})'
 """The right side of ``and``: exporters that see the run."""
 
 CAUSES = "data|launch|host|comm|shared|copy|throttle|quota|stalled"

@@ -87,14 +87,19 @@ def next_action() -> Panel:
     )
 
 
+def _cause(cause: str) -> str:
+    return f'cause="{cause}"'
+
+
 def table_of_ranks() -> Panel:
     """One row for each cause of each rank."""
     named = f"max by ({_BY}, cause, reason) ({on_rank('gpuwhy_verdict_lost_ratio')})"
-    plain = (
-        f"max by ({_BY}, cause) "
-        f"({on_rank('gpuwhy_verdict_active', f'cause=~{chr(34)}none|unknown{chr(34)}')} == 1)"
-    )
-    rows = f"{named} or {ON_RANK} {plain} * 0"
+    others = {"none": "0", "unknown": "NaN"}  # nothing lost; nobody knows how much
+    plain = [
+        f"max by ({_BY}, cause) ({on_rank('gpuwhy_verdict_active', _cause(cause))} == 1) * {lost}"
+        for cause, lost in others.items()
+    ]
+    rows = f" or {ON_RANK} ".join([named, *plain])
     for column in ("case", "next"):  # columns that show the same in other words
         rows = f'label_join({rows}, "{column}", "/", "cause", "reason")'
     sure = f"max by ({_BY}, cause) ({on_rank('gpuwhy_verdict_confidence_ratio')})"
@@ -132,7 +137,7 @@ def table_of_ranks() -> Panel:
             by_name("Rank", width=50),
             by_name("Cause", width=210, mappings=words.causes(), cell=FILLED),
             by_name("Case", width=200, mappings=words.cases()),
-            by_name("Lost", width=60, unit="percentunit", decimals=0, min=0, max=1),
+            by_name("Lost", width=60, unit="percentunit", decimals=0, mappings=words.not_told()),
             by_name("Sure", width=60, unit="percentunit", decimals=0),
             by_name("Function", width=200),
             by_name("File", width=160),

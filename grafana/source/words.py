@@ -219,9 +219,9 @@ def yes_no(yes: str = "yes", no: str = "no") -> list[Mapping]:
     )
 
 
-def no_time() -> list[Mapping]:
-    """A time that nobody knows."""
-    return [{"type": "special", "options": {"match": "nan", "result": {"text": "not told"}}}]
+def not_told() -> list[Mapping]:
+    """A number that nobody knows."""
+    return [{"type": "special", "options": {"match": "nan", "result": {"text": "–"}}}]
 
 
 def late() -> list[Mapping]:

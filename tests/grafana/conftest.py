@@ -41,6 +41,7 @@ def hosts() -> Iterator[recorded.Series]:
     yield from recorded.viewed(recorded.everything(), "everything")
     yield from recorded.viewed(recorded.crowd(40), "crowd")
     yield from recorded.viewed(recorded.mig("MIG-7", L4, "1/0"), "mig")
+    yield from recorded.viewed(recorded.unseen(), "unseen")
     if recorded.DCGM.is_dir():
         slice_labels = {"nvidia0": 'nvidia0",GPU_I_PROFILE="1g.18gb",GPU_I_ID="1'}
         parts = (

@@ -83,6 +83,26 @@ def crowd(count: int) -> View:
     return _of_gpus([samples.gpu(uuid=f"GPU-crowd-{i}", gpu=i) for i in range(count)], {}, set())
 
 
+def unseen() -> View:
+    """A host with a rank whose GPU is not in sight."""
+    whole = samples.view()
+    row = samples.GpuRow(None, (samples.rank(),), frozenset(samples.SOURCES))
+    on, verdicts = (None, samples.RUN, 0), whole.verdicts or {}
+    return replace(
+        whole,
+        second=samples.second(rows=[row]),
+        recent=tuple(Second(t, (row,), {}) for t in range(samples.T - 5, samples.T + 1)),
+        accounts=samples.Accounts(),
+        seen={on: samples.T + 1.0},
+        gpus={},
+        facts={},
+        verdicts={
+            **verdicts,
+            "gpus": [{**entry, "uuid": None, "gpu": None} for entry in verdicts["gpus"]],
+        },
+    )
+
+
 def _of_gpus(gpus: Sequence[samples.GpuSignals], info: Mapping[str, str], blind: set[str]) -> View:
     whole = samples.view()
     ranks = [samples.rank(rank=i) for i in range(len(gpus))]

@@ -15,8 +15,10 @@ from tests.grafana.prometheus import Prometheus
 from tests.grafana.test_lint import panels
 from tests.grafana.variables import choose, fill
 
-HOSTS = ("recorded", "both", "everything", "crowd", "dcgm", "mig")
+HOSTS = ("recorded", "both", "everything", "crowd", "unseen", "dcgm", "mig")
 WITH_DCGM = ("both", "dcgm", "mig")
+NOTHING = {("input-pipeline", "dcgm"), ("one-gpu", "unseen"), ("fleet", "unseen")}
+"""Pages that have nothing to show on such a host, and say so."""
 RANGES = {"5 minutes": (300.0, 5.0), "7 days": (7 * 86400.0, 600.0)}
 """Length of the range and step, in seconds."""
 
@@ -68,8 +70,8 @@ def test_queries_are_answered(
 ) -> None:
     needs(host)
     found = list(answers(dashboards[name], prometheus, host))
-    of_runs_only = name == "input-pipeline"
-    assert any(answer.series for answer in found) or (host == "dcgm" and of_runs_only)
+    if (name, host) not in NOTHING:
+        assert any(answer.series for answer in found)
     for answer in found:
         labels = [tuple(sorted(s["metric"].items())) for s in answer.series]
         assert len(set(labels)) == len(labels), answer.query
@@ -180,6 +182,15 @@ def test_a_crowd_is_drawn_by_its_bounds(
     crowd = of(found, title, "B")
     assert {s["metric"]["of"] for s in crowd} == {"lowest", "median", "highest"}
     assert max(len(a.series) for a in found if a.panel["type"] != "table") <= MOST_LINES
+
+
+def test_a_run_whose_gpu_is_not_in_sight(
+    dashboards: dict[str, Dashboard], prometheus: Prometheus
+) -> None:
+    found = list(answers(dashboards["why"], prometheus, "unseen"))
+    titles = ("What are the GPUs waiting for?", "What does the host do?", "Are batches ready?")
+    assert all(of(found, title) for title in titles)
+    assert not of(found, "Is the GPU busy, and does it work?")
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
