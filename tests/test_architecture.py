@@ -18,7 +18,13 @@ LONG_BY_NATURE = {
 OWNERS = {
     "pynvml": {"observe/nvml_library.py"},
     "psutil": {"observe/"},
-    "subprocess": {"observe/", "evidence/profile.py", "doctor_checks/host.py"},
+    "subprocess": {
+        "observe/",
+        "evidence/profile.py",
+        "evidence/traces/convert.py",
+        "doctor_checks/host.py",
+    },
+    "sqlite3": {"evidence/traces/nsys_sqlite.py"},
     "multiprocessing": {"observe/"},
     "requests": set(),
     "urllib.request": set(),

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import gpuwhy
 from gpuwhy import logs, settings
+from gpuwhy.commands import trace
 from gpuwhy.commands.command import ANSWERED, NOTHING, USAGE, Command, CommandError
 from gpuwhy.settings import Option, Settings, SettingsError
 
@@ -80,6 +81,18 @@ COMMANDS = (
         "gpuwhy serve --web.listen-address :9877 --web.config.file web.yml\n"
         "gpuwhy serve --recording a.gpuwhy.gz b.gpuwhy.gz --loop",
         "gpuwhy.commands.serve",
+    ),
+    Command(
+        "trace",
+        "turn a profiler's trace into accounts, evidence and a next action",
+        "Reads traces of the PyTorch profiler, Nsight Systems and Nsight Compute: where the GPU's "
+        "time went, who was waited for, kernels, copies, collectives, steps. Several files are the "
+        "ranks of one run. Needs no GPU.",
+        "gpuwhy trace rank0.pt.trace.json.gz rank1.pt.trace.json.gz\n"
+        "gpuwhy trace report.nsys-rep --html report.html\n"
+        "gpuwhy trace kernels.csv    # of: ncu --csv ...",
+        "gpuwhy.commands.trace",
+        trace.positionals,
     ),
     Command(
         "alerting",

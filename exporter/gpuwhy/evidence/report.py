@@ -248,12 +248,18 @@ def _known(value: object) -> str:
 
 
 def _window(window: Mapping[str, Any], note: str | None) -> list[str]:
-    start, end = _moment(window["start"]), _moment(window["end"])
-    line = f"Watched {_length(window):.0f} s, {start:%Y-%m-%d %H:%M:%S} to {end:%H:%M:%S} UTC"
+    seconds = _length(window)
+    line = f"Watched {seconds:.0f} s" if seconds >= 10 else f"Watched {seconds:.2g} s"
+    if window["start"] is not None:
+        start, end = _moment(window["start"]), _moment(window["end"])
+        line += f", {start:%Y-%m-%d %H:%M:%S} to {end:%H:%M:%S} UTC"
     return [line, printable(note)] if note else [line]
 
 
 def _length(window: Mapping[str, Any]) -> float:
+    """Seconds; a trace tells them by itself, since it may not know the time of day."""
+    if "seconds" in window:
+        return float(window["seconds"])
     return (_moment(window["end"]) - _moment(window["start"])).total_seconds()
 
 

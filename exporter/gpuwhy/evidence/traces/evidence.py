@@ -7,6 +7,7 @@ from typing import Any
 
 from gpuwhy.evidence.traces.facts import Facts
 from gpuwhy.evidence.traces.gaps import PARTS
+from gpuwhy.evidence.traces.units import best_unit
 
 Item = dict[str, Any]
 """{"text", "value", "unit", "source"}."""
@@ -15,6 +16,12 @@ SOURCE = "trace"
 
 
 class _Items(list[Item]):
+    def note_time(self, text: str, seconds: float | None) -> None:
+        """Add a time in the unit in which it is best told."""
+        if seconds is not None:
+            value, unit = best_unit(seconds)
+            self.note(text, value, unit)
+
     def note(self, text: str, value: float | None, unit: str) -> None:
         """Add an item whose value is known."""
         if value is not None:
@@ -43,7 +50,7 @@ def _data(facts: Facts, items: _Items) -> None:
     share, gaps, longest = _part(facts, "data")
     items.note("GPU idle while the host waits for the next batch", share, "ratio")
     items.note("such waits", gaps, "waits")
-    items.note("longest of them", longest, "s")
+    items.note_time("longest of them", longest)
 
 
 def _launch(facts: Facts, items: _Items) -> None:
@@ -52,7 +59,7 @@ def _launch(facts: Facts, items: _Items) -> None:
     items.note("such gaps", gaps, "gaps")
     items.note("kernels shorter than 5 us", facts.tiny_ratio, "ratio")
     items.note("launches a second", facts.launches.per_second, "1/s")
-    items.note("from one launch to the next (median)", facts.launches.period, "s")
+    items.note_time("from one launch to the next (median)", facts.launches.period)
     items.note("launches that found the queue empty", facts.launches.empty, "ratio")
 
 
@@ -66,13 +73,13 @@ def _host(facts: Facts, items: _Items) -> None:
         share, _, longest = _part(facts, part)
         if share >= 0.005:
             items.note(words, share, "ratio")
-            items.note("longest of them", longest, "s")
+            items.note_time("longest of them", longest)
     _late(facts, items)
 
 
 def _late(facts: Facts, items: _Items) -> None:
     if facts.straggler:
-        items.note("this rank comes to collectives later than the first by", facts.late_s, "s")
+        items.note_time("this rank comes to collectives later than the first by", facts.late_s)
         items.note("other ranks that wait for it", facts.peers, "ranks")
 
 
@@ -83,7 +90,7 @@ def _comm(facts: Facts, items: _Items) -> None:
     hidden = 1.0 - facts.gpu.exposed_comm.total / max(1, facts.gpu.comm.total)
     items.note("collectives' time under the job's own kernels", hidden, "ratio")
     for row in facts.collectives[:2]:
-        items.note(f"time in {row['collective']}", row["time"], "s")
+        items.note_time(f"time in {row['collective']}", row["time"])
 
 
 def _copy(facts: Facts, items: _Items) -> None:
@@ -91,7 +98,7 @@ def _copy(facts: Facts, items: _Items) -> None:
     items.note("in copies, without any kernel", exposed, "ratio")
     for row in facts.copies[:2]:
         name = f"{row['way']}, {row['memory']}" if "memory" in row else row["way"]
-        items.note(f"time in copies {name}", row["time"], "s")
+        items.note_time(f"time in copies {name}", row["time"])
         items.note(f"copies {name}", row["copies"], "copies")
         items.note(f"rate of copies {name}", row.get("bandwidth"), "bytes/s")
 

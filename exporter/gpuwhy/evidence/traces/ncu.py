@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
+from gpuwhy.evidence.terminal import Style, printable
 from gpuwhy.evidence.traces.kernels import short
 from gpuwhy.evidence.traces.ncu_csv import (
     COMPUTE,
@@ -21,6 +22,8 @@ NEAR_LIMIT = 0.80
 """Share of the peak from which ncu itself says that a kernel is near it (SpeedOfLight rule)."""
 LATENCY = 0.60
 """Below this share of both peaks a kernel is bound by latency (same rule)."""
+
+ADVISED = 5
 
 BOUND_WORDS = {
     "near-limit": "near the card's limit",
@@ -103,3 +106,13 @@ def _row(members: Sequence[Kernel]) -> Row:
     if stalls:
         row["stall"] = max(set(stalls), key=stalls.count).replace("_", " ")
     return row | {"bound": bound, "next_action": NEXT[bound], "why": BOUND_WORDS[bound]}
+
+
+def advice(table: Table, style: Style) -> str:
+    """For the kernels with most time, in words: what bounds each and what to do about it."""
+    lines = []
+    for row in table.rows[:ADVISED]:
+        lines.append(style.paint(printable(row["kernel"]), "bold") + ": " + row["why"])
+        lines += style.column("next", row["next_action"])
+    note = "Durations are under ncu's clock control: compare them, do not add them up."
+    return "\n".join([*lines, "", style.paint(note, "dim")]) + "\n"
