@@ -18,10 +18,10 @@ def cause() -> Panel:
         "What does it wait for?",
         "The largest loss of the runs on this GPU over the last minute of the range. Without a "
         "run there is no verdict: see who holds it, below.",
-        [query(f"topk(1, {lost} or {plain})", table=True)],
+        [query(queries.with_reason(f"topk(1, {lost} or {plain})", GPU), table=True)],
         unit="string",
-        mappings=words.causes(),
-        field="cause",
+        mappings=words.answers(),
+        field="answer",
         filled=True,
         steps=((None, palette.NEUTRAL),),
         missing="no verdict (needs gpuwhy and a run)",

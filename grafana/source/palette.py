@@ -2,24 +2,25 @@
 
 The accounts' colours were searched for by their smallest distance (OKLab) under normal vision,
 protanopia, deuteranopia and tritanopia; ``tests/grafana/test_palette.py`` holds that distance.
-Blue is work, warm colours are losses of the host, greys are what is nobody's loss.
+Blue is work (light blue: work at a lowered clock), warm colours are losses of the host, red is no
+progress, greys are what is nobody's loss.
 """
 
 from __future__ import annotations
 
 ACCOUNTS = {
     "compute": "#394dff",
-    "throttle": "#f23825",
+    "throttle": "#65bde8",
     "shared": "#cc47aa",
     "comm": "#8f10b9",
     "copy": "#1e8f44",
     "data": "#ffa222",
     "host": "#87371e",
     "launch": "#ffda0f",
-    "quota": "#65bde8",
-    "stalled": "#4c4a57",
+    "quota": "#8da875",
+    "stalled": "#f23825",
     "startup": "#6191f2",
-    "checkpoint": "#8da875",
+    "checkpoint": "#4c4a57",
     "evaluation": "#c6bba9",
     "unknown": "#6a6362",
     "free": "#d7dbe7",
@@ -49,7 +50,7 @@ LIMIT = "#8c8c8c"
 GOOD, WARN, BAD, NEUTRAL = (
     ACCOUNTS["compute"],
     ACCOUNTS["data"],
-    ACCOUNTS["throttle"],
+    ACCOUNTS["stalled"],
     ACCOUNTS["unknown"],
 )
 """States; blue and red, never green and red."""
@@ -67,9 +68,10 @@ PHASES = {
     "grad_sync": "#8f10b9",
     "sync": "#c47a5e",
     "user": "#87371e",
+    "framework": "#d9a58f",
     "logging": "#5e2716",
     "gc": "#b0503a",
-    "checkpoint": "#8da875",
+    "checkpoint": "#4c4a57",
     "compile": "#6191f2",
     "import": "#c6bba9",
     "launcher": "#6a6362",

@@ -123,3 +123,11 @@ def run_cause() -> str:
         f"topk(1, count by (cause) (({answers}) and on (instance) {late}"
         f" or ({answers}) unless on (run) {late}))"
     )
+
+
+def with_reason(cause: str, select: str) -> str:
+    """A row with label ``cause``, and in label ``answer`` the cause with its largest reason."""
+    lost = f"max by (cause, reason) (gpuwhy_verdict_lost_ratio{{{select}}})"
+    reasons = f"topk by (cause) (1, {lost}) ^ 0"
+    known = f"({cause}) * on (cause) group_left (reason) {reasons} or on (cause) ({cause})"
+    return f'label_join({known}, "answer", "/", "cause", "reason")'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana.source import palette, words
 from grafana.source.fields import FILLED, by_name, hidden, link
 from grafana.source.panels import NEEDS_GPUWHY, Panel, stat, states
-from grafana.source.queries import LOST, increase, on_rank, run_cause
+from grafana.source.queries import LOST, RANKS, increase, on_rank, run_cause, with_reason
 from grafana.source.tables import table
 from grafana.source.targets import lines, query
 
@@ -24,10 +24,10 @@ def cause() -> Panel:
         "for, else the largest loss. A cause is named where it costs about 12 % of the GPU time "
         "or more. “None” is an answer; “Cannot tell” too: then see what cannot be seen, below. "
         "Misreading: it is the largest loss, not the only one; the ledger shows them all.",
-        [query(run_cause(), table=True)],
+        [query(with_reason(run_cause(), RANKS), table=True)],
         unit="string",
-        mappings=words.causes(),
-        field="cause",
+        mappings=words.answers(),
+        field="answer",
         filled=True,
         steps=((None, palette.NEUTRAL),),
         missing=NO_VERDICT,
@@ -73,15 +73,14 @@ def cost() -> Panel:
 
 def next_action() -> Panel:
     """What to do next for the run's cause."""
-    row = f'label_replace({run_cause()}, "next", "$1/", "cause", "(.+)")'
     return stat(
         "What next?",
-        "The next action for the run's cause in general; the table below has the one for each "
-        "rank's case, with the function. Change one thing at a time, then look again.",
-        [query(row, table=True)],
+        "The next action for the run's cause; the table below has the one for each rank, with the "
+        "function. Change one thing at a time, then look again.",
+        [query(with_reason(run_cause(), RANKS), table=True)],
         unit="string",
         mappings=words.next_actions(),
-        field="next",
+        field="answer",
         missing=NEEDS_GPUWHY,
         size=20,
     )

@@ -41,10 +41,12 @@ CASES = {
     "throttle/hardware": "hardware slowdown",
     "quota/cpu-quota": "CPU quota",
     "quota/affinity": "affinity or cpuset",
+    "quota/host-cpu": "the host is short of CPU",
     "stalled/peer-missing": "a rank does not answer",
     "stalled/no-progress": "the step stands still",
     "copy/host-to-device": "host to device",
     "copy/device-to-host": "device to host",
+    "copy/both-ways": "both ways",
     ".+/(other-process)?": "–",
 }
 """What tells one case of a cause from another, by ``cause/reason``."""
@@ -54,7 +56,7 @@ NEXT = {
     "data/inline": "give the DataLoader num_workers > 0",
     "data/sampler": "make the sampler cheaper, or sort ahead of time",
     "data/worker-start": "set persistent_workers=True",
-    ".+/straggler": "mend this rank first: the others wait for it",
+    ".+/straggler": "mend the late rank first: the others wait for it",
     "data/": "make the function cheaper, or run it ahead of time",
     "launch/": "torch.compile or CUDA Graphs, fused optimizer, larger batch",
     "host/synchronize": "read scalars (.item(), print) every N steps",
@@ -69,6 +71,7 @@ NEXT = {
     "throttle/thermal": "check fans, airflow and dust",
     "throttle/": "see which limit holds the clock (One GPU)",
     "quota/affinity": "widen cpuset or affinity (taskset, --cpus-per-task)",
+    "quota/host-cpu": "free CPUs of the host, or use fewer workers",
     "quota/": "raise the CPU quota: a core for the rank and each worker",
     "stalled/peer-missing": "a rank is gone: restart from the last checkpoint",
     "stalled/": "see where it stands (gpuwhy profile), then restart it",
@@ -89,6 +92,7 @@ PHASES = {
     "grad_sync": "gradient exchange",
     "sync": "synchronises",
     "user": "other Python of the job",
+    "framework": "Python of the framework",
     "logging": "logging",
     "gc": "garbage collection",
     "checkpoint": "checkpoint",
@@ -151,6 +155,18 @@ def causes() -> list[Mapping]:
             for i, (cause, words) in enumerate(CAUSES.items())
         }
     )
+
+
+def answers() -> list[Mapping]:
+    """The same for ``cause/reason``: at the factory power limit nothing is wrong."""
+    information = {"text": "None: at full power", "color": palette.GOOD}
+    patterns = [("throttle/at-default-limit", information)]
+    for cause, words in CAUSES.items():
+        patterns.append((f"{cause}/.*", {"text": words, "color": palette.CAUSES[cause]}))
+    return [
+        {"type": "regex", "options": {"pattern": pattern, "result": {**result, "index": i}}}
+        for i, (pattern, result) in enumerate(patterns)
+    ]
 
 
 def cause_codes() -> list[Mapping]:

@@ -6,12 +6,7 @@ import itertools
 import math
 
 import pytest
-from grafana.source import palette, words
-from grafana.source.input_pipeline import DATA
-
-from gpuwhy.expose.families.verdict import ANSWERS
-from gpuwhy.ledger.accounts import ACCOUNTS, CAUSES
-from gpuwhy.signals.phase_rules import PRIORITY
+from grafana.source import palette
 
 # How colours look to others: Machado, Oliveira, Fernandes 2009, severity 1.
 SIGHT = {
@@ -79,11 +74,3 @@ def test_signals_can_be_told_apart() -> None:
         for (one, a), (other, b) in itertools.combinations(palette.SIGNALS.items(), 2):
             distance = math.dist(oklab(a, sight), oklab(b, sight))
             assert distance >= 0.05, f"{one} and {other}: {distance:.3f} with {sight}"
-
-
-def test_every_account_cause_and_phase_has_colour_and_words() -> None:
-    assert tuple(sorted(palette.ACCOUNTS)) == tuple(sorted(ACCOUNTS))
-    assert set(words.CAUSES) == {*CAUSES, "none", "unknown"} == set(ANSWERS)
-    assert set(ANSWERS) <= set(palette.CAUSES)
-    assert set(palette.PHASES) == set(words.PHASES) >= set(PRIORITY) | {"user"}
-    assert set(DATA.split("|")) <= set(palette.PHASES)

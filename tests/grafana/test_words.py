@@ -1,0 +1,62 @@
+"""Whatever the exporter may answer has words and a colour in the panels."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from grafana.source import palette, words
+from grafana.source.input_pipeline import DATA
+from tests.alerting.replay import RECORDINGS
+
+from gpuwhy.expose.families.verdict import ANSWERS
+from gpuwhy.ledger.accounts import ACCOUNTS, CAUSES
+from gpuwhy.observe.observation import SOURCES
+from gpuwhy.observe.recording import read
+from gpuwhy.pipeline import Pipeline
+from gpuwhy.signals.phase_rules import PHASES as PHASE_NAMES
+
+
+def test_accounts_and_causes_have_colour_and_words() -> None:
+    assert tuple(sorted(palette.ACCOUNTS)) == tuple(sorted(ACCOUNTS))
+    assert set(words.CAUSES) == {*CAUSES, "none", "unknown"} == set(ANSWERS)
+    assert set(ANSWERS) <= set(palette.CAUSES)
+
+
+@pytest.mark.parametrize(
+    ("answer", "starts"),
+    [
+        ("throttle/at-default-limit", "None"),
+        ("throttle/thermal", "Lowered"),
+        ("none/", "None"),
+        ("data/waiting", "Input"),
+        ("host/straggler", "Host"),
+    ],
+)
+def test_the_factory_limit_is_information(answer: str, starts: str) -> None:
+    """As Grafana maps: the first pattern that fits all of the text."""
+    results = [m["options"] for m in words.answers()]
+    first = next(o for o in results if re.fullmatch(o["pattern"], answer))
+    assert first["result"]["text"].startswith(starts)
+
+
+@pytest.mark.parametrize("recording", sorted(RECORDINGS.glob("*.gpuwhy.gz")), ids=lambda p: p.name)
+def test_every_recorded_case_has_words(recording: Path) -> None:
+    pipeline = Pipeline()
+    pipeline.feed(read(recording)[1])
+    pipeline.finish()
+    for entry in pipeline.verdicts()["gpus"]:
+        for cause in entry["causes"]:
+            case = f"{cause['cause']}/{cause['reason'] or ''}"
+            for known in (words.CASES, {f"{start}.*": text for start, text in words.NEXT.items()}):
+                assert any(re.fullmatch(pattern, case) for pattern in known), case
+
+
+def test_phases_have_colour_and_words() -> None:
+    assert set(palette.PHASES) == set(words.PHASES) == set(PHASE_NAMES)
+    assert set(DATA.split("|")) <= set(palette.PHASES)
+
+
+def test_sources_have_words_and_what_is_lost_without() -> None:
+    assert set(words.SOURCES) == set(words.LOST_WITHOUT) == set(SOURCES)
