@@ -31,7 +31,9 @@ def moved(event: dict[str, Any], shift: float, ids: int, steps: int) -> dict[str
         made["id"] = event["id"] + ids
     if "args" in event:
         args = event["args"]
-        made["args"] = args | {key: args[key] + ids for key in IDS if isinstance(args.get(key), int)}
+        made["args"] = args | {
+            key: args[key] + ids for key in IDS if isinstance(args.get(key), int)
+        }
     if found := STEP.match(str(event.get("name"))):
         made["name"] = f"{found[1]}{int(found[2]) + steps}"
     return made

@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import gpuwhy
 from gpuwhy import logs, settings
-from gpuwhy.commands import trace
+from gpuwhy.commands import compare, trace
 from gpuwhy.commands.command import ANSWERED, NOTHING, USAGE, Command, CommandError
 from gpuwhy.settings import Option, Settings, SettingsError
 
@@ -93,6 +93,16 @@ COMMANDS = (
         "gpuwhy trace kernels.csv    # of: ncu --csv ...",
         "gpuwhy.commands.trace",
         trace.positionals,
+    ),
+    Command(
+        "compare",
+        "tell what a change did: step time, accounts and power before and after",
+        "Compares two recordings or two traces, with confidence intervals, and says what else "
+        "differs between them. Needs no GPU.",
+        "gpuwhy compare before.gpuwhy.gz after.gpuwhy.gz\n"
+        "gpuwhy compare old/rank0.json.gz new/rank0.json.gz --fail-if-slower 5%",
+        "gpuwhy.commands.compare",
+        compare.positionals,
     ),
     Command(
         "alerting",

@@ -20,7 +20,7 @@ from gpuwhy.config_file import Entry, SettingsError, read_entries
 
 __all__ = ["OPTIONS", "Option", "Settings", "SettingsError", "load", "options_of"]
 
-EVERYWHERE = ("diagnose", "record", "profile", "doctor", "serve", "trace", "alerting")
+EVERYWHERE = ("diagnose", "record", "profile", "doctor", "serve", "trace", "compare", "alerting")
 PREFIX = "GPUWHY_"
 CONFIG_VARIABLE = "GPUWHY_CONFIG"
 
@@ -102,7 +102,7 @@ class Settings:
         False,
         values.boolean,
         "print one JSON object instead of text",
-        commands=("diagnose", "doctor", "trace"),
+        commands=("diagnose", "doctor", "trace", "compare"),
     )
     recording: tuple[Path, ...] = _option(
         "recording",
