@@ -7,9 +7,10 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import cast
 
 import uvicorn
 from tests.expose.samples import RECORDINGS, Clock
@@ -22,7 +23,7 @@ from gpuwhy.expose.state import State
 from gpuwhy.observe.observation import Observation
 from gpuwhy.observe.recording import read
 from gpuwhy.pipeline import Pipeline
-from gpuwhy.signals.row import GpuRow, Second
+from gpuwhy.signals.row import GpuRow, RunSignals, Second
 
 MIX = ("healthy", "data_slow", "item_sync", "tiny_kernels", "copy_bound", "hf_edge", "cpu_quota")
 END = 1_800_000_900
@@ -39,57 +40,64 @@ def seconds_of(name: str) -> tuple[Second, ...]:
 
 def host(names: Sequence[str], seconds: int = 900, *, run: str | None = None) -> State:
     """A state that has watched so long: one GPU for each name, all of one run where it is named."""
-    clock = Clock(END + 2.0)
-    state = State(recorded=False, gpu_hour_price=2.5, clock=clock)
-    rows = [[second.rows for second in seconds_of(name)] for name in names]
-    with state._lock:
-        for t in range(END - seconds, END):
-            parts = [_row(of[t % len(of)], i, run) for i, of in enumerate(rows)]
-            second = Second(t, tuple(parts), seconds_of(names[0])[0].sources)
-            state.pipeline.book.enter(second)
-            state._note(second)
-        facts = [_fact(i) for i in range(len(names))]
-        state._facts.add([*facts, *_sources(), _processes(state)])
-        state._snapshot = state._publish()
+    state = State(gpu_hour_price=2.5, clock=Clock(END - seconds))
+    watch(state, names, seconds, run=run)
     return state
 
 
-def _row(rows: tuple[GpuRow, ...], index: int, run: str | None) -> GpuRow:
-    row = rows[0]
+def watch(
+    state: State,
+    names: Sequence[str],
+    seconds: int,
+    *,
+    run: str | None = None,
+    pid: int = 1000,
+    change: Callable[[RunSignals], RunSignals] = lambda one: one,
+) -> None:
+    """Go on watching: GPU i does what the recording of its name did; ``change`` alters its runs."""
+    clock = cast(Clock, state.clock)
+    start = int(clock.now)
+    with state._lock:
+        for t in range(start, start + seconds):
+            rows = []
+            for i, name in enumerate(names):
+                found = seconds_of(name)[t % len(seconds_of(name))].rows[0]
+                ranks = [_rank(one, i, run, pid + 10 * i + n) for n, one in enumerate(found.runs)]
+                rows.append(_row(found, i, tuple(map(change, ranks))))
+            second = Second(t, tuple(rows), {})
+            state.pipeline.book.enter(second)
+            state._note(second)
+        clock.now = start + seconds + 0.0
+        state._facts.add([*_sources(clock.now), _processes(second)])
+        state._snapshot = state._publish()
+
+
+def _rank(one: RunSignals, index: int, run: str | None, pid: int) -> RunSignals:
+    if run is None:
+        return replace(one, run=f"job-{index}", pid=pid)
+    return replace(one, run=run, rank=index, pid=pid)
+
+
+def _row(row: GpuRow, index: int, runs: tuple[RunSignals, ...]) -> GpuRow:
     assert row.gpu is not None
-    runs = tuple(
-        replace(
-            one,
-            run=run or f"{one.run}-{index}",
-            rank=index if run else one.rank,
-            pid=1000 + 10 * index + n,
-        )
-        for n, one in enumerate(row.runs)
-    )
     return replace(row, gpu=replace(row.gpu, uuid=f"GPU-{index:04d}", gpu=index), runs=runs)
 
 
-def _fact(index: int) -> Observation:
-    uuid = f"GPU-{index:04d}"
-    return {"t": END, "kind": "gpu_info", "uuid": uuid, "gpu": index, "name": "NVIDIA H200"}
-
-
-def _sources() -> list[Observation]:
+def _sources(now: float) -> list[Observation]:
     down = {"up": False, "why": "no answer on port 28028", "remedy": "only jobs with NCCL answer"}
     return [
-        {"t": END, "kind": "source", "source": "nvml", "up": True},
-        {"t": END, "kind": "source", "source": "nccl_ras", **down},
+        {"t": now, "kind": "source", "source": "nvml", "up": True},
+        {"t": now, "kind": "source", "source": "nccl_ras", **down},
     ]
 
 
-def _processes(state: State) -> Observation:
-    last = state._recent[-1]
+def _processes(second: Second) -> Observation:
     ranks = [
         {"pid": run.pid, "role": "rank", "run": run.run, "rank": run.rank, "script": "train.py"}
-        for row in last.rows
+        for row in second.rows
         for run in row.runs
     ]
-    return {"t": float(END), "kind": "processes", "processes": ranks}
+    return {"t": second.t + 1.0, "kind": "processes", "processes": ranks}
 
 
 @contextlib.contextmanager

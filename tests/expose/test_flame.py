@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from tests.expose.samples import Clock
+from tests.expose.test_server import refused
 
 from gpuwhy.expose import flame
 from gpuwhy.expose.actions import HEADER, Actions, RefusedError
@@ -160,6 +161,15 @@ def test_sampling_ends_when_nobody_waits_or_the_exporter_ends(job: int, which: s
     with pytest.raises(flame.GivenUpError):
         flame.take(job, 60, events["given up"], events["ended"])
     assert time.monotonic() - began < 30
+
+
+def test_a_bad_token_file_is_refused_before_anything_is_served(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    status, log = refused("--web.listen-address", "127.0.0.1:0", "--web.token-file", path)
+    assert status == 2 and "cannot be read" in log
+    path.write_text("short")
+    status, log = refused("--web.listen-address", "127.0.0.1:0", "--web.token-file", path)
+    assert status == 2 and "openssl rand" in log
 
 
 def test_an_answer_is_bounded_and_keeps_what_is_frequent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,10 +28,10 @@ def render(view: View) -> Iterator[str]:
     if not tables:
         yield "<p>No Python stack was seen: the sources below say why.</p>"
     for number, (run, functions) in enumerate(list(tables.items())[:RUNS]):
-        folded = number >= RUNS_OPEN
-        yield f"<details><summary>Run {code(run)}</summary>" if folded else ""
+        if number == RUNS_OPEN:
+            yield "<details><summary>Those of the other runs</summary>"
         yield from _table(run, functions)
-        yield "</details>" if folded else ""
+    yield "</details>" if len(tables) > RUNS_OPEN else ""
     if len(tables) > RUNS:
         yield f'<p>{len(tables) - RUNS} more runs: <a href="metrics">metrics</a>.</p>'
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,7 @@ from gpuwhy.expose.view import View
 
 SHOWN_FROM = 0.005  # accounts below half a percent are not drawn
 RUNS_OPEN = 3
-"""With more runs than this the healthy ones are folded, and of the others all but the worst."""
+"""Runs that are unfolded: the worst ones."""
 GROUPS_OPEN = 3
 """Of one run: the groups of GPUs that are unfolded, the worst ones."""
 
@@ -47,16 +48,25 @@ def _worst(entries: Sequence[Entry]) -> tuple[int, float]:
 
 
 def render(view: View) -> Iterator[str]:
-    """All runs."""
-    runs = by_run(view)
-    summaries = {run["run"]: run for run in (view.verdicts or {}).get("runs", [])}
-    many = len(runs) > RUNS_OPEN
-    for number, (name, entries) in enumerate(runs.items()):
-        if name is None:
-            yield from _free(entries)
-        else:
-            folded = many and (number >= RUNS_OPEN or _worst(entries)[0] == 0)
-            yield from _run(name, summaries.get(name, {}), entries, view, folded=folded)
+    """All runs: the worst unfolded, the others below one line that counts them."""
+    runs = list(by_run(view).items())
+    for name, entries in runs[:RUNS_OPEN]:
+        yield from _one(name, entries, view)
+    rest = runs[RUNS_OPEN:]
+    if rest:
+        entries = [entry for _, of_run in rest for entry in of_run]
+        yield f'<details id="more-runs"><summary>{len(rest)} more: {_counts(entries)}</summary>'
+        for name, of_run in rest:
+            yield from _one(name, of_run, view)
+        yield "</details>"
+
+
+def _one(name: str | None, entries: Sequence[Entry], view: View) -> Iterator[str]:
+    if name is None:
+        yield from _free(entries)
+        return
+    runs = (view.verdicts or {}).get("runs", [])
+    yield from _run(name, next((run for run in runs if run["run"] == name), {}), entries, view)
 
 
 def _free(entries: Sequence[Entry]) -> Iterator[str]:
@@ -66,9 +76,7 @@ def _free(entries: Sequence[Entry]) -> Iterator[str]:
     yield "</section>"
 
 
-def _run(
-    name: str, run: Mapping[str, Any], entries: Sequence[Entry], view: View, *, folded: bool
-) -> Iterator[str]:
+def _run(name: str, run: Mapping[str, Any], entries: Sequence[Entry], view: View) -> Iterator[str]:
     words = cause_words(run.get("cause", entries[0]["cause"]))
     yield f'<section class="run" id="{anchor(name)}" data-said="{text(f"Run {name}: {words}")}">'
     yield f"<h3>Run {code(name)}</h3>"
@@ -76,8 +84,7 @@ def _run(
         yield f'<p class="summary">{text(run["summary"])}</p>'
     groups = _alike(entries)
     for number, group in enumerate(groups):
-        fold = folded or number >= GROUPS_OPEN
-        yield from _group(group, view, fold=fold)
+        yield from _group(group, view, fold=number >= GROUPS_OPEN)
     yield "</section>"
 
 
@@ -183,13 +190,14 @@ def headline(view: View) -> str:
     entries = [entry for of_run in by_run(view).values() for entry in of_run]
     if len(entries) < 2:
         return ""
-    counts: dict[str, int] = {}
-    for entry in sorted(entries, key=gravity, reverse=True):
-        words = _state(entry)
-        counts[words] = counts.get(words, 0) + 1
     gpus = len({entry["uuid"] for entry in entries if entry["uuid"]})
-    said = ", ".join(f"{count} {words}" for words, count in counts.items())
-    return f"{gpus} GPU{'' if gpus == 1 else 's'}: {text(said)}"
+    return f"{gpus} GPU{'' if gpus == 1 else 's'}: {_counts(entries)}"
+
+
+def _counts(entries: Sequence[Entry]) -> str:
+    """``2 data, 1 unknown, 5 healthy``: the worst first."""
+    states = Counter(_state(entry) for entry in sorted(entries, key=gravity, reverse=True))
+    return text(", ".join(f"{count} {state}" for state, count in states.items()))
 
 
 def tiles(view: View) -> Iterator[str]:

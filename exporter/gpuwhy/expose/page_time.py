@@ -25,7 +25,8 @@ def render(view: View) -> Iterator[str]:
     yield from scopes(view)
     yield '</select></label> <label>over the last <select id="span">'
     yield from (f'<option value="{seconds}">{words}</option>' for seconds, words in SPANS)
-    yield '</select></label></div><p id="no-history" role="status"></p><div id="strips"></div>'
+    yield '</select></label></div><p id="no-history" role="status"></p>'
+    yield '<div id="strips" hidden></div>'
     yield '<div id="moment" hidden><label>At <input type="range" id="at" min="0" max="0" step="1">'
     yield '</label> <output id="when" for="at"></output></div>'
     yield '<details id="numbers" hidden><summary>The same as a table, minute by minute</summary>'

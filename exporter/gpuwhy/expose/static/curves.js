@@ -27,7 +27,6 @@ export class Curves {
     find("numbers").ontoggle = () => this.#table(true);
     find("strips").addEventListener("pointerleave", () => this.#point(null));
     matchMedia("(prefers-color-scheme: dark)").onchange = () => this.#restyle();
-    for (const id of ["looks", "moment", "numbers"]) find(id).hidden = false;
     this.look();
   }
 
@@ -48,6 +47,7 @@ export class Curves {
 
   draw() {
     if (this.history.start === null) return;
+    for (const id of ["looks", "strips", "moment", "numbers"]) find(id).hidden = false;
     const end = this.history.start + this.history.seconds;
     const range = [end - Number(find("span").value), end - 1];
     if (this.moment !== null && this.moment < Math.max(range[0], this.history.start)) this.moment = null;

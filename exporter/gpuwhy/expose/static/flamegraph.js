@@ -41,7 +41,7 @@ export class Flame {
     this.root = parse(folded);
     this.zoomed = this.root;
     this.frames = make("div", { class: "flame", role: "tree", "aria-label": "Flame graph: arrow keys move, Enter zooms, Escape shows all" });
-    this.element = make("div", {}, make("p", { class: "soft" }, "Width is the share of samples. Arrow keys move, Enter zooms in, Escape shows all."), this.frames);
+    this.element = make("div", {}, make("p", { class: "soft" }, "Callers above, what they call below; width is the share of samples. Orange is the job's own code, blue are libraries. Arrow keys move, Enter zooms in, Escape shows all."), this.frames);
     this.frames.addEventListener("keydown", (event) => this.#key(event));
   }
 

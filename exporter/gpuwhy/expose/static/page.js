@@ -85,7 +85,9 @@ function pause() {
 /** What a link leads to must not be folded. */
 function unfold() {
   const target = location.hash && find(location.hash.slice(1));
-  for (const details of target ? target.querySelectorAll(".verdict > details") : []) details.open = true;
+  if (!target) return;
+  for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+  target.scrollIntoView();
 }
 
 find("pause").hidden = false;
