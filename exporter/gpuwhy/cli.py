@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 import gpuwhy
 from gpuwhy import logs, settings
-from gpuwhy.commands import compare, trace
+from gpuwhy.commands import compare, ncu, nsys, trace
 from gpuwhy.commands.command import ANSWERED, NOTHING, USAGE, Command, CommandError
 from gpuwhy.settings import Option, Settings, SettingsError
 
@@ -103,6 +103,27 @@ COMMANDS = (
         "gpuwhy compare old/rank0.json.gz new/rank0.json.gz --fail-if-slower 5%",
         "gpuwhy.commands.compare",
         compare.positionals,
+    ),
+    Command(
+        "nsys",
+        "print the Nsight Systems command for a job; starts nothing",
+        "Prints what to paste into a shell to record a timeline of a job, with what it costs. The "
+        "job has to be started anew under nsys: gpuwhy starts and stops nothing.",
+        "gpuwhy nsys -- torchrun --nproc-per-node 8 train.py\n"
+        "gpuwhy nsys --gpu 0 --for 30s --delay 2m\n"
+        "gpuwhy nsys --steps 100-110 -- python train.py",
+        "gpuwhy.commands.nsys",
+        nsys.positionals,
+    ),
+    Command(
+        "ncu",
+        "print the Nsight Compute command for a job's kernels; starts nothing",
+        "Prints what to paste into a shell to take single kernels of a job apart, with what it "
+        "costs. The job has to be started anew under ncu: gpuwhy starts and stops nothing.",
+        "gpuwhy ncu --trace rank0.pt.trace.json.gz -- python train.py\n"
+        "gpuwhy ncu --pid 4242 --kernels layer_norm softmax --launches 10",
+        "gpuwhy.commands.ncu",
+        ncu.positionals,
     ),
     Command(
         "alerting",

@@ -20,7 +20,18 @@ from gpuwhy.config_file import Entry, SettingsError, read_entries
 
 __all__ = ["OPTIONS", "Option", "Settings", "SettingsError", "load", "options_of"]
 
-EVERYWHERE = ("diagnose", "record", "profile", "doctor", "serve", "trace", "compare", "alerting")
+EVERYWHERE = (
+    "diagnose",
+    "record",
+    "profile",
+    "doctor",
+    "serve",
+    "trace",
+    "compare",
+    "nsys",
+    "ncu",
+    "alerting",
+)
 PREFIX = "GPUWHY_"
 CONFIG_VARIABLE = "GPUWHY_CONFIG"
 
@@ -74,7 +85,7 @@ class Settings:
         values.text,
         "look at one GPU only: its index, or its UUID (or a MIG instance's)",
         metavar="N",
-        commands=("diagnose", "profile"),
+        commands=("diagnose", "profile", "nsys", "ncu"),
     )
     pid: int | None = _option(
         "pid",
@@ -82,7 +93,7 @@ class Settings:
         values.integer(1, 2**22),
         "the process to profile: a rank, or any Python process",
         metavar="P",
-        commands=("profile",),
+        commands=("profile", "nsys", "ncu"),
     )
     for_s: float | None = _option(
         "for",
@@ -90,11 +101,12 @@ class Settings:
         values.duration(1, 7 * 86400),
         "how long to watch, such as 20s, 5m or 1h30m",
         metavar="T",
-        commands=("diagnose", "record", "profile"),
+        commands=("diagnose", "record", "profile", "nsys"),
         shown_default={
             "diagnose": "20s, or all of a recording",
             "record": "until stopped",
             "profile": "30s",
+            "nsys": "60s",
         },
     )
     json: bool = _option(

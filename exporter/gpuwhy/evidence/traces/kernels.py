@@ -176,9 +176,18 @@ def short(name: str) -> str:
     """A kernel's name without return type, template arguments and parameters; with its functor,
     which says what one of PyTorch's elementwise kernels does."""
     functor = _FUNCTOR.search(name)
+    shown = _bare(name).replace("at::native::", "").strip(" :") or "kernel"
+    return f"{shown} ({functor[0]})" if functor and functor[0] not in shown else shown
+
+
+def base(name: str) -> str:
+    """The function's own name, without its namespace, by which ncu knows it."""
+    return _bare(name).rpartition("::")[2].strip() or name
+
+
+def _bare(name: str) -> str:
     shown = name.replace("(anonymous namespace)::", "")
     before = None
     while before != shown and len(shown) < 20_000:
         before, shown = shown, _TEMPLATE.sub("", shown)
-    shown = shown.removeprefix("void ").replace("at::native::", "").strip(" :") or "kernel"
-    return f"{shown} ({functor[0]})" if functor and functor[0] not in shown else shown
+    return shown.removeprefix("void ")

@@ -114,5 +114,5 @@ def advice(table: Table, style: Style) -> str:
     for row in table.rows[:ADVISED]:
         lines.append(style.paint(printable(row["kernel"]), "bold") + ": " + row["why"])
         lines += style.column("next", row["next_action"])
-    note = "Durations are under ncu's clock control: compare them, do not add them up."
+    note = "Durations are those under ncu, one kernel at a time: compare them, do not add them up."
     return "\n".join([*lines, "", style.paint(note, "dim")]) + "\n"

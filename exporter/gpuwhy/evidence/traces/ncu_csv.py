@@ -75,7 +75,7 @@ class Kernel:
 
     @property
     def duration_s(self) -> float | None:
-        """How long it ran; under ncu's clock control, so for comparing only."""
+        """How long it ran, alone on the GPU: for comparing only."""
         found = next((self.metrics[n] for n in DURATION if n in self.metrics), None)
         return None if found is None or found[1] not in _TIMES else found[0] * _TIMES[found[1]]
 

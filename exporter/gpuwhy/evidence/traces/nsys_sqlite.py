@@ -46,8 +46,9 @@ MEMORY = {0: "Pageable", 1: "Pinned", 2: "Device", 3: "Array", 4: "Managed"}
 """``srcKind`` and ``dstKind`` (ENUM_CUDA_MEM_KIND)."""
 
 _VERSION = re.compile(r"(?:_ptsz|_v\d+)+$")  # cudaLaunchKernel_v7000
-_EMITTED = re.compile(r"^((?:aten|autograd|torch|c10d|prim)::[^,]*|[\w:]*Backward\d*)(?:,.*)?$")
-"""Ranges that PyTorch's ``emit_nvtx`` writes for its operators: ``aten::add, seq = 1``."""
+_EMITTED = re.compile(r",\s*(?:seq|op_id|sizes|input_op_ids)\s*=.*$", re.DOTALL)
+"""What PyTorch's ``emit_nvtx`` adds to the names of its ranges: ``aten::add, seq = 1``."""
+_OPERATOR = re.compile(r"^(?:aten|autograd|torch|c10d|prim)::|^\w+Backward\d*$")
 
 Names = Mapping[int, str]
 
@@ -151,9 +152,9 @@ class _Report:
             name = text or strings.get(text_id)
             if end is None or not name:
                 continue  # a mark, or the name of a domain
-            emitted = _EMITTED.match(name)
-            kind = OPERATOR if emitted else ANNOTATION
-            yield _pid(tid), "span", (start, end, _tid(tid), emitted[1] if emitted else name, kind)
+            name = _EMITTED.sub("", name)
+            kind = OPERATOR if _OPERATOR.match(name) else ANNOTATION
+            yield _pid(tid), "span", (start, end, _tid(tid), name, kind)
         for table in ("OSRT_API", "PROFILER_OVERHEAD"):
             for start, end, tid, name in self._rows(table, ("start", "end", "globalTid", "nameId")):
                 prefix = "overhead: " if table == "PROFILER_OVERHEAD" else ""
