@@ -74,7 +74,9 @@ def main() -> int:
             print(number, *(f"{p.variant}@{p.gpus} on {len(p.cores)} cores" for p in places))
         return 0
     lot = Lot(options, variants)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    for number in (signal.SIGTERM, signal.SIGALRM):
+        signal.signal(number, lambda *_: sys.exit(1))
+    signal.alarm(int(options.limit) + 10)  # whatever hangs, nothing outlives the limit
     try:
         lot.run(plan)
     finally:

@@ -132,7 +132,7 @@ def main() -> None:
     accumulate = accumulation(options, together, alone)
     base = alone if options.get("comm_lost") or options.get("length") else together
     clock.header(
-        Pace(base.step_s * accumulate, base.dispatch_s * accumulate),
+        base.times(accumulate),
         together_s=together.step_s,
         alone_s=alone.step_s,
         accumulate=accumulate,

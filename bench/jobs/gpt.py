@@ -95,7 +95,7 @@ def main() -> None:
         sample = torch.randint(VOCABULARY, (batch_size, context + 1), device=device)
         synchronize = torch.cuda.synchronize if device.type == "cuda" else int
         pace = measure(lambda: trainer.train_step(sample), synchronize)
-    clock.header(pace)
+    clock.header(pace and pace.times(options.get("accumulate", 1)))
     train(options, trainer, clock, pace)
 
 

@@ -19,6 +19,10 @@ class Pace:
     step_s: float
     dispatch_s: float
 
+    def times(self, batches: int) -> Pace:
+        """The pace of a step that accumulates so many batches."""
+        return Pace(self.step_s * batches, self.dispatch_s * batches)
+
     def serial(self, lost: float) -> float:
         """Host seconds after a synchronise that make the GPU idle for the share ``lost``.
 
