@@ -54,6 +54,8 @@ def _candidates() -> Iterable[Path]:
         for file in metadata.distribution("py-spy").files or ():
             if file.name == "py-spy":
                 yield Path(str(file.locate()))
+        # `pip install --target` keeps scripts beside the packages, and records another place.
+        yield Path(str(metadata.distribution("py-spy").locate_file("bin/py-spy")))
 
 
 @lru_cache(maxsize=4)
