@@ -246,6 +246,18 @@ def test_a_run_keeps_its_name() -> None:
     assert world.members()[11].run == before
 
 
+def test_two_jobs_of_one_script_begun_in_the_same_second_are_two_runs() -> None:
+    world = World()
+    world.add(10, TRAIN, start=BORN + 0.10)
+    world.add(20, TRAIN, start=BORN + 0.30, session=8)
+    world.jobs.gpu_processes("GPU-1", {10})
+    world.jobs.gpu_processes("GPU-2", {20})
+    first = world.members()
+    assert first[10].run != first[20].run
+    assert (first[10].rank, first[20].rank) == (0, 0)
+    assert {m.run for m in world.members(NOW + 60).values()} == {m.run for m in first.values()}
+
+
 def test_a_rank_stays_one_though_the_driver_forgets_it_for_a_moment() -> None:
     world = World()
     world.add(10)

@@ -26,7 +26,7 @@ ACCOUNTS = (
 
 REASONS: dict[str, tuple[str, ...]] = {
     "stalled": ("peer-missing", "no-progress"),
-    "comm": ("waiting",),
+    "comm": ("waiting", "transfer"),
     "shared": ("other-process",),
     "throttle": ("limit-below-default", "at-default-limit", "thermal", "hardware"),
     "startup": ("", "compile", "import"),

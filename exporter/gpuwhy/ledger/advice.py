@@ -80,6 +80,11 @@ def _host(reason: str | None, window: Window) -> str:
 
 
 def _comm(reason: str | None, window: Window) -> str:
+    if reason == "transfer":
+        return (
+            "The ranks exchange data over PCIe or host memory: check that NVLink or P2P is there "
+            "and used (NCCL_P2P_DISABLE, container IPC, NCCL_DEBUG=INFO), then overlap or compress."
+        )
     if window.last.peers:
         return (
             "This rank waits for a slower one: look at the verdict of the rank named in the run's "

@@ -89,6 +89,8 @@ def _comm(window: Window, found: _Evidence) -> None:
     found.add("resident but waiting in a collective", window.run("waiting"), "ratio", "gpm")
     found.add("SM active", window.gpu("sm_active"), "ratio", "gpm")
     found.add("tensor active", window.gpu("tensor"), "ratio", "gpm")
+    found.add("PCIe to the device", window.gpu("pcie_rx"), "bytes/s", "gpm")
+    found.add("NVLink received", window.gpu("nvlink_rx"), "bytes/s", "gpm")
     found.add("power", window.gpu("power_w"), "W", "nvml")
     found.add("host time in a collective", window.phase("grad_sync"), "ratio", "stacks")
 

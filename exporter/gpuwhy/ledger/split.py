@@ -41,6 +41,7 @@ DATA_PHASES = {
 COPY_PHASES = {"h2d_copy": "host-to-device", "d2h_copy": "device-to-host"}
 HOST_PHASES = {"user": "python", "logging": "logging", "gc": "garbage-collection"}
 SYNC_PHASES = ("sync", "framework", "h2d_copy", "d2h_copy")
+PAUSE_PHASES = ("checkpoint", "compile", "import")
 DISPATCH_PHASES = ("forward", "backward", "optimizer")
 
 
@@ -85,7 +86,7 @@ def split(row: GpuRow, run: RunSignals) -> Split:
 
 def works(gpu: GpuSignals) -> bool | None:
     """Does the GPU do anything but spin? None where no counter and no power say so."""
-    if gpu.busy is not None and gpu.busy < 0.02:
+    if gpu.busy is not None and gpu.busy < th.IDLE_BUSY:
         return False
     if gpu.dram is not None or gpu.tensor is not None:
         moves = (gpu.dram or 0.0) >= th.NO_WORK_DRAM or (gpu.tensor or 0.0) >= th.NO_WORK_TENSOR
@@ -101,12 +102,25 @@ def stall_reason(row: GpuRow, run: RunSignals) -> str | None:
         return None
     if run.peer_missing:
         return "peer-missing"
-    if run.stuck_s is None or run.stuck_s < th.STUCK_S:
-        return None
-    # A loop that starves sits in one line at every sample too; then its workers work or its
-    # counter moves.
+    return "no-progress" if _stuck(row.gpu, run) else None
+
+
+def _stuck(gpu: GpuSignals, run: RunSignals) -> bool:
+    """The main thread has stood in one place for far longer than a step, the step counter with it,
+    and neither the workers nor (where the GPU is idle) the rank itself uses a CPU. A loop that
+    starves sits in one line at every sample too, but its workers work or its counter moves."""
+    if run.stuck_s is None or any((run.phases or {}).get(p) for p in PAUSE_PHASES):
+        return False
+    pace = run.steps_per_second or 0.0
+    hundred_steps = max(th.STUCK_LEAST_S, th.STUCK_STEPS / pace) if pace else th.STUCK_S
+    longest = min(th.STUCK_S, hundred_steps)
+    if run.stuck_s < longest:
+        return False
+    if run.step_still_s is not None and run.step_still_s < longest / 2:
+        return False
     loading = (run.children_cpu or 0.0) > th.IDLE_CPU or bool(run.workers_running)
-    return None if loading or run.steps_per_second else "no-progress"
+    at_work = (gpu.busy or 0.0) < th.IDLE_BUSY and (run.cpu or 0.0) > th.IDLE_CPU
+    return not (loading or at_work)
 
 
 # -- busy time -----------------------------------------------------------------------------------
@@ -114,7 +128,7 @@ def stall_reason(row: GpuRow, run: RunSignals) -> str | None:
 
 def _busy(row: GpuRow, gpu: GpuSignals, run: RunSignals, rest: _Rest) -> None:
     total = rest.left
-    rest.take("comm", "waiting", run.waiting or 0.0)
+    rest.take("comm", "transfer" if run.waiting_how == "link" else "waiting", run.waiting or 0.0)
     others = _others_share(row, run)
     if others is None:
         rest.take_all("unknown", "no-sm-share")

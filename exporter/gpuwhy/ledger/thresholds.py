@@ -65,7 +65,13 @@ SYNC_WAIT = 0.03
 # -- no progress ---------------------------------------------------------------------------------
 
 STUCK_S = 30.0
-"""Main thread in the very same stack for this long, while neither GPU nor workers do anything."""
+STUCK_STEPS = 100.0
+STUCK_LEAST_S = 10.0
+"""Main thread in the very same stack for this long, while neither GPU nor workers do anything: 100
+of the job's own steps, between 10 and 30 s."""
+
+IDLE_BUSY = 0.02
+"""Busy share below which a GPU does nothing."""
 
 IDLE_CPU = 0.05
 """Cores: below it a process does nothing."""

@@ -20,7 +20,7 @@ from gpuwhy.observe.family import (
     descendants,
     is_multiprocessing_child,
 )
-from gpuwhy.observe.ranks import Group, candidates, groups, numbers, run_name
+from gpuwhy.observe.ranks import Group, candidates, groups, numbers, script_run, signed_run
 
 SETTLED_S = 2.0
 """A rank must have lived this long: what is shorter is a check, not a job."""
@@ -120,8 +120,16 @@ class JobTable:
         """A run keeps its name: while a rank of it lives, and while what starts its ranks does."""
         before = [self._members[p.life].run for p in group.ranks if p.life in self._members]
         kept = next((run for run in before if run is not None), self._runs.get(group.root.life))
-        name = self._runs[group.root.life] = kept or run_name(group, self._host)
+        name = kept or signed_run(group, self._host) or self._own_name(group)
+        self._runs[group.root.life] = name
         return name
+
+    def _own_name(self, group: Group) -> str:
+        """Script and start; with the PID where another job has that name (the same script, begun in
+        the same second on each GPU): they are jobs of their own, no ranks of one."""
+        name = script_run(group)
+        others = {run for life, run in self._runs.items() if life != group.root.life}
+        return f"{name}-{group.root.pid}" if name in others else name
 
     def _numbered(self, table: Table, members: list[Member]) -> list[Member]:
         """The same members, each rank with a number that no other rank of its run here has."""

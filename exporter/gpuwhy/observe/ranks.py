@@ -92,17 +92,20 @@ def _grouped(table: Table, ranks: set[int], spawners: set[int]) -> list[Group]:
     return list(found.values())
 
 
-def run_name(group: Group, host: str) -> str:
-    """The name of a group's run: the best sign that any of its ranks carries, else its script and
-    start. ``host`` stands for loopback addresses."""
+def signed_run(group: Group, host: str) -> str | None:
+    """The name of a group's run by the best sign that any of its ranks carries; None without one.
+    ``host`` stands for loopback addresses."""
     signs = []
     for process in group.ranks:
         env = process.env or {}
         sign = identity.run_of(env, identity.place_of(process.cgroup, env), host)
         if sign is not None:
             signs.append(sign)
-    if signs:
-        return min(signs)[1]
+    return min(signs)[1] if signs else None
+
+
+def script_run(group: Group) -> str:
+    """The name of a run that carries no sign: script and start."""
     runs_it = group.ranks[0] if is_launcher(group.root.argv) else group.root
     return identity.script_run(identity.script_of(runs_it.argv) or runs_it.name, group.root.start)
 

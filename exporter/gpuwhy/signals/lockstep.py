@@ -21,6 +21,9 @@ SAME_POWER = 1.15
 SPIN_SM = 0.18  # SM active of a pure NCCL spin (H200, 2 ranks)
 WORK_SM = 0.85  # SM active of ordinary training kernels
 SPIN_DENSITY = 0.5
+LINK_TRAFFIC = 3e9
+"""Bytes/s both ways over PCIe that no input pipeline causes: the ranks exchange data over it (two
+H200 without peer-to-peer moved 20 GB/s each way and lost 29 %)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class RankActivity:
     tensor: float | None = None
     dram: float | None = None
     power_w: float | None = None
+    pcie: float | None = None  # bytes/s, the lesser of both directions
     alone: bool = True  # no other run on the GPU: its activity is this rank's
 
 
@@ -60,6 +64,11 @@ def waiting(ranks: Sequence[RankActivity]) -> dict[object, Waiting]:
     out: dict[object, Waiting] = {}
     for rank in known:
         share = _by_work(rank, reference, field) if field else _by_power(rank, reference)
+        if share == 0 and field:
+            over_link = exchange(rank)
+            if over_link is not None:
+                out[rank.key] = over_link
+                continue
         if share is not None:
             how = "peers" if field else "lockstep"
             out[rank.key] = Waiting(share, how, reference.key if share > 0 else None)
@@ -71,14 +80,25 @@ def _density(rank: RankActivity, field: str) -> float:
     return float(getattr(rank, field)) / rank.busy if rank.busy else 0.0
 
 
+def exchange(rank: RankActivity) -> Waiting | None:
+    """All ranks alike, but data crosses PCIe both ways: the mixture of collective and work."""
+    if rank.pcie is None or rank.pcie < LINK_TRAFFIC or rank.sm is None or not rank.busy:
+        return None
+    return Waiting(_mixture(rank.busy, rank.sm), "link", None)
+
+
+def _mixture(busy: float, sm: float) -> float:
+    """The share of collectives in busy time that gives this SM activity."""
+    return min(busy, max(0.0, (WORK_SM * busy - sm) / (WORK_SM - SPIN_SM)))
+
+
 def signature(rank: RankActivity) -> Waiting | None:
     """Without a peer in sight: the mixture of spin and work that gives this SM activity."""
     if rank.busy is None or rank.sm is None or rank.busy < 0.5 or not rank.alone:
         return None
     if rank.sm / rank.busy >= SPIN_DENSITY or max(rank.tensor or 0.0, rank.dram or 0.0) > 0.15:
         return Waiting(0.0, "signature", None)
-    spin = (WORK_SM * rank.busy - rank.sm) / (WORK_SM - SPIN_SM)
-    return Waiting(min(rank.busy, max(0.0, spin)), "signature", None)
+    return Waiting(_mixture(rank.busy, rank.sm), "signature", None)
 
 
 def _work_field(ranks: Sequence[RankActivity]) -> str | None:

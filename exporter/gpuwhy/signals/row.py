@@ -122,6 +122,7 @@ class RunSignals:
     total_steps: int | None = None
     step_name: str | None = None
     steps_per_second: float | None = None
+    step_still_s: float | None = None  # how long the step counter has been seen not to move
     waiting: float | None = None  # share of the second resident in a collective, waiting
     waiting_how: str | None = None  # "peers", "signature", "lockstep": how it was told
     straggler: bool = False  # the other ranks in sight wait for this one

@@ -49,6 +49,7 @@ class Steps:
     epoch: int | None = None
     total: int | None = None
     per_second: float | None = None
+    still_s: float | None = None  # how long the counter has been seen not to move
 
 
 def read_steps(locals_: Samples, second: int) -> Steps:
@@ -67,6 +68,7 @@ def read_steps(locals_: Samples, second: int) -> Steps:
         epoch=_named(values, EPOCH_NAMES),
         total=_named(values, TOTAL_NAMES),
         per_second=_rate(seen, key) if key else None,
+        still_s=_still(seen, key) if key else None,
     )
 
 
@@ -110,6 +112,18 @@ def _series(seen: list[Observation], key: Key) -> list[tuple[float, int]]:
 def _moves(seen: list[Observation], key: Key) -> bool:
     points = _series(seen, key)
     return any(b[1] > a[1] for a, b in pairwise(points))
+
+
+def _still(seen: list[Observation], key: Key) -> float:
+    """From the newest observation back to the oldest one that shows the same value."""
+    points = _series(seen, key)
+    last_t, last = points[-1]
+    since = last_t
+    for t, value in reversed(points):
+        if value != last:
+            break
+        since = t
+    return last_t - since
 
 
 def _rate(seen: list[Observation], key: Key) -> float | None:

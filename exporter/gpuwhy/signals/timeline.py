@@ -27,7 +27,8 @@ CLOCK_KINDS = frozenset(("gpu", "gpm", "processes", "host"))
 MAX_PIDS = 4096
 STARTUP_S = 300.0
 """A job may prepare for this long before its first step is expected."""
-STEP_PHASES = ("backward", "optimizer")
+WORKING, WORKING_S = 0.05, 3
+STEP_PHASES = ("forward", "backward", "optimizer")
 LOCKSTEP_S = 2
 """Ranks are compared over this many seconds to either side."""
 
@@ -48,6 +49,7 @@ class Timeline:
         self.sources: dict[str, Observation] = {}
         self.refusals: dict[int, dict[str, tuple[str, str]]] = {}
         self.started: set[tuple[int, float]] = set()
+        self.worked: dict[tuple[int, float], int] = {}
         self._newest: float | None = None
         self._next: int | None = None
 
@@ -147,7 +149,12 @@ class Timeline:
         signals = gpu_signals(track, second, find_wave(track, second + 1.0))
         seen = self._seen(track, second, held, shares, signals)
         runs = [
-            self._run(rank, second, table, self._tenancy(rank, ranks, held, shares, table))
+            self._run(
+                rank,
+                second,
+                table,
+                {**self._tenancy(rank, ranks, held, shares, table), "gpu_busy": signals.busy},
+            )
             for rank in ranks
         ]
         known = {int(p["pid"]) for p in ranks} | {
@@ -157,7 +164,7 @@ class Timeline:
         return GpuRow(signals, tuple(runs), seen | self._seen_of(runs), foreign)
 
     def _row_without_gpu(self, rank: Process, second: int, table: Sequence[Process]) -> GpuRow:
-        run = self._run(rank, second, table, {})
+        run = self._run(rank, second, table, {"gpu_busy": None})
         return GpuRow(None, (run,), self._seen_of([run]) | {"processes"})
 
     def _on_gpu(self, process: Process, track: GpuTrack, held: set[int] | None) -> bool:
@@ -211,7 +218,7 @@ class Timeline:
             rank=rank.get("rank"),
             pid=pid,
             age_s=age,
-            starting=self._starting(rank, age, phases),
+            starting=self._starting(rank, age, phases, tenancy.pop("gpu_busy")),
             phases=phases.shares if phases else None,
             contexts=phases.contexts if phases else {},
             functions=phases.functions if phases else {},
@@ -241,17 +248,29 @@ class Timeline:
             epoch=found.epoch,
             total_steps=found.total,
             steps_per_second=found.per_second,
+            step_still_s=found.still_s,
             refused=dict(self.refusals.get(pid, {})),
             world_size=rank.get("world_size"),
             **tenancy,
         )
         return replace(run, **self._collectives(pid, second))
 
-    def _starting(self, rank: Process, age: float | None, phases: host.HostPhases | None) -> bool:
-        """Young, and no training step has been seen of it yet."""
+    def _starting(
+        self,
+        rank: Process,
+        age: float | None,
+        phases: host.HostPhases | None,
+        gpu_busy: float | None,
+    ) -> bool:
+        """Young, and neither a training step nor some seconds of GPU work have been seen of it (a
+        jitted step may leave no frame)."""
         key = (int(rank["pid"]), float(rank.get("start") or 0.0))
+        if (gpu_busy or 0.0) >= WORKING:
+            self.worked[key] = self.worked.get(key, 0) + 1
         stepping = phases is not None and any(phases.shares.get(p) for p in STEP_PHASES)
-        if key in self.started or stepping or age is None or age > STARTUP_S:
+        working = self.worked.get(key, 0) >= WORKING_S
+        if key in self.started or stepping or working or age is None or age > STARTUP_S:
+            self.worked.pop(key, None)
             self.started.add(key)
             return False
         return phases is not None
@@ -343,6 +362,9 @@ class Timeline:
             tensor=means["tensor"],
             dram=means["dram"],
             power_w=row.gpu.power_w,
+            pcie=min(
+                (means[n] for n in ("pcie_rx", "pcie_tx") if means[n] is not None), default=None
+            ),
             alone=len({r.run for r in row.runs}) == 1 and not row.foreign,
         )
 
@@ -373,3 +395,7 @@ def _average(processes: Sequence[Process], name: str) -> float | None:
 def _share(processes: Sequence[Process], name: str, values: tuple[str, ...]) -> float | None:
     known = [p[name] for p in processes if p.get(name)]
     return sum(v in values for v in known) / len(known) if known else None
+
+
+def _lesser(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else min(a, b)
