@@ -362,9 +362,7 @@ class Timeline:
             tensor=means["tensor"],
             dram=means["dram"],
             power_w=row.gpu.power_w,
-            pcie=min(
-                (means[n] for n in ("pcie_rx", "pcie_tx") if means[n] is not None), default=None
-            ),
+            pcie=_lesser(means["pcie_rx"], means["pcie_tx"]),
             alone=len({r.run for r in row.runs}) == 1 and not row.foreign,
         )
 
