@@ -22,13 +22,18 @@ class ReceiverError(Exception):
 
 
 def email(found: Any, where: str) -> Config:
-    """Mail by SMTP with TLS."""
-    keys = _keys(found, where, ("to", "from", "smarthost"), ("username", "password_file"))
+    """Mail by SMTP, with TLS unless `require_tls: false` (a relay on this host)."""
+    optional = ("username", "password_file", "require_tls")
+    keys = _keys(found, where, ("to", "from", "smarthost"), optional)
+    require_tls = keys.get("require_tls", True)
+    if not isinstance(require_tls, bool):
+        raise ReceiverError(f"{where}: require_tls must be true or false")
     to = keys["to"] if isinstance(keys["to"], list) else [keys["to"]]
     config: Config = {
         "to": ", ".join(str(address) for address in to),
         "from": keys["from"],
         "smarthost": keys["smarthost"],
+        "require_tls": require_tls,
         "headers": {"Subject": SUBJECT},
         "text": TEXT,
         "html": '{{ template "gpuwhy.html" . }}',
@@ -130,7 +135,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def _robot(found: Any, where: str, payload: Config) -> Config:
-    """A group's robot: a webhook with a body of its own (Alertmanager 0.32 and newer)."""
+    """A group's robot: a webhook with a body of its own (`payload`, as Alertmanager 0.33 has it)."""
     keys = _keys(found, where, ("url_file",))
     url_file = _file(keys, "url_file", where)
     return {"webhook_configs": [{"url_file": url_file, "payload": payload, "send_resolved": True}]}
