@@ -58,7 +58,8 @@ def _row(
     cells[6] = "" if share is None else f"{share:.2f}"
     cells[7] = " ".join(f"{k}={v:.2f}" for k, v in busy.items() if v > 0.005) if busy else ""
     cells[8] = str(result.get("recording_bytes", 0) // 1000)
-    cells[9] = verdict_of(result.get("verdict"), gpu_of(place, number))
+    own = entries_of(result.get("verdict"), gpu_of(place, number), rank.header["pid"])
+    cells[9] = verdict_of(own, truth.expected(rank, t0, t1))
     return cells
 
 
@@ -68,17 +69,27 @@ def gpu_of(place: dict[str, Any], rank: int) -> int:
     return int(gpus[rank] if rank < len(gpus) else gpus[0])
 
 
-def verdict_of(answer: Any, gpu: int) -> str:
-    """The causes that ``diagnose --json`` named for a GPU, with their shares."""
-    if not isinstance(answer, dict):
-        return ""
-    found = []
-    for entry in answer.get("gpus", []):
-        if entry.get("gpu") not in (gpu, None):
-            continue
+def entries_of(answer: Any, gpu: int, pid: int | None) -> list[dict[str, Any]]:
+    """The entries of ``diagnose --json`` for a rank: by its pid, else by its GPU."""
+    found = answer.get("gpus", []) if isinstance(answer, dict) else []
+    own = [entry for entry in found if pid is not None and entry.get("pid") == pid]
+    return own or [entry for entry in found if entry.get("gpu") == gpu]
+
+
+def verdict_of(entries: list[dict[str, Any]], due: truth.Expected | None = None) -> str:
+    """The causes named with their shares, after ``ok`` or ``NO`` where the truth decides."""
+    told = []
+    for entry in entries:
         causes = [f"{c['cause']} {c.get('lost_ratio') or 0:.2f}" for c in entry.get("causes", [])]
-        found.append("+".join(causes) or str(entry.get("cause")))
-    return " | ".join(found)
+        told.append("+".join(causes) or str(entry.get("cause")))
+    if not entries or due is None:
+        return " | ".join(told)
+    named = {
+        str(cause["cause"])
+        for cause in entries[0].get("causes", [])
+        if cause.get("reason") != "at-default-limit" or cause["cause"] in due.must
+    }
+    return ("ok " if due.holds(named) else "NO ") + " | ".join(told)
 
 
 def text(table: list[list[str]]) -> str:

@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 from bench.h200 import limits, packing, processes, table
 
+from bench import truth
+
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="Popen's process_group")
 
@@ -69,15 +71,19 @@ def test_the_quota_is_mended_towards_the_wanted_share() -> None:
 
 
 def test_the_verdict_of_a_gpu_in_the_table() -> None:
-    answer = {
+    answer: dict[str, Any] = {
         "gpus": [
             {"gpu": 0, "cause": "data", "causes": [{"cause": "data", "lost_ratio": 0.42}]},
             {"gpu": 1, "cause": "none", "causes": []},
         ]
     }
-    assert table.verdict_of(answer, 0) == "data 0.42"
-    assert table.verdict_of(answer, 1) == "none"
-    assert table.verdict_of("Traceback", 0) == ""
+    due = truth.Expected(frozenset({"data"}), frozenset())
+    assert table.verdict_of(table.entries_of(answer, 0, None)) == "data 0.42"
+    assert table.verdict_of(table.entries_of(answer, 0, None), due) == "ok data 0.42"
+    assert table.verdict_of(table.entries_of(answer, 1, None), due) == "NO none"
+    assert table.verdict_of(table.entries_of("Traceback", 0, None), due) == ""
+    answer["gpus"].append({"gpu": 0, "pid": 7, "cause": "unknown", "causes": []})
+    assert table.verdict_of(table.entries_of(answer, 0, 7)) == "unknown"
     place = {"variant": "c01", "gpus": [0], "error": "JobError: c01 ended with 1"}
     rows = table.rows({"slot": 3, "places": [place]}, Path("/nowhere"))
     assert rows[0][-1] == "JobError: c01 ended with 1"

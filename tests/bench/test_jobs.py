@@ -72,7 +72,7 @@ def test_a_job_that_loads_inline_loses_what_its_variant_says(jobs: Path, tmp_pat
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="Popen's process_group")
 def test_a_job_with_workers_tells_its_queue(jobs: Path, tmp_path: Path) -> None:
-    rank = run(jobs, "gpt.py", "c11", tmp_path / "t", 12)
+    rank = run(jobs, "gpt.py", "c11", tmp_path / "t", 9)
     check_steps(rank)
     t0, t1 = rank.steps[3]["t0"], rank.steps[-1]["t"]
     shares = truth.phases(rank, t0, t1)
