@@ -136,6 +136,7 @@ class Tab:
         self.complaints: list[str] = []
         self.loaded: dict[str, int] = {}  # bytes over the wire, by request
         self.urls: dict[str, str] = {}
+        self._looks = (800, False, 1.0)
 
     def send(self, method: str, **params: Any) -> Any:
         return self.browser.send(method, self.session, **params)
@@ -154,6 +155,7 @@ class Tab:
 
     def look(self, width: int, height: int, *, dark: bool = False, scale: float = 1.0) -> None:
         """Size of the window in CSS pixels, and which scheme the user prefers."""
+        self._looks = (width, dark, scale)
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -202,8 +204,16 @@ class Tab:
         self.send("Input.dispatchKeyEvent", type="keyUp", **common)
 
     def picture(self, path: Path, *, whole: bool = False) -> None:
-        """A PNG of what is in the window, or of the whole page."""
-        data = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
+        """A PNG of what is in the window, or of the whole page in a window of its height."""
+        if whole:
+            width, dark, scale = self._looks
+            self.look(
+                width, self.run("document.documentElement.scrollHeight"), dark=dark, scale=scale
+            )
+            self.run(
+                "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+            )
+        data = self.send("Page.captureScreenshot", format="png")
         path.write_bytes(base64.b64decode(data["data"]))
 
     def close(self) -> None:

@@ -171,13 +171,13 @@ def judged(*entries: dict[str, Any]) -> View:
 
 
 def test_gpus_with_the_same_verdict_are_told_once_with_the_cost_of_all() -> None:
-    entries = [entry(gpu, "job", "data", 0.2 + gpu / 100) for gpu in range(4)]
+    entries = [entry(gpu, "job", "data", 0.2 + gpu / 10) for gpu in range(4)]
     html = page.render(judged(*entries, entry(4, "job", "none")), [])
     check(html)
     assert html.count("waiting for the input pipeline") == 1
     assert "GPU 0-3, ranks 0-3: waiting for the input pipeline" in html
-    assert "Told of GPU 3, rank 3, which lost the most." in html
-    assert "22 % of the time, 52 of 244 GPU-seconds; 2.15 an hour" in html
+    assert "Evidence of GPU 3, rank 3." in html
+    assert "35 % of the time, 85 of 244 GPU-seconds; 3.50 an hour" in html
     assert "5 GPUs: 4 data, 1 healthy" in html
 
 
@@ -198,6 +198,12 @@ def test_each_gpu_of_several_has_a_tile_that_leads_to_its_verdict(count: int) ->
     tiles = [link for link in checker.links if link.startswith("#run-")]
     assert len(tiles) == (0 if count == 1 else count)
     assert {tile[1:] for tile in tiles} <= set(checker.ids)
+
+
+def test_a_small_difference_does_not_change_the_order_of_what_is_read() -> None:
+    for first, second in ((0.51, 0.49), (0.49, 0.51)):
+        html = page.render(judged(entry(0, "a", "data", first), entry(1, "b", "host", second)), [])
+        assert re.findall("<h3>Run <code>(.*?)</code>", html) == ["a", "b"]
 
 
 def test_what_is_only_information_is_no_loss() -> None:

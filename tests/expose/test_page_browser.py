@@ -126,7 +126,6 @@ def test_every_size_is_readable_and_accessible(
     with served(states[gpus], Actions(token), received) as url:
         tab.go(url)
         tab.wait(DRAWN)
-        keep(tab, f"{gpus}-gpus-{width}-{'dark' if dark else 'light'}")
         assert tab.run("document.documentElement.scrollWidth") <= width, "nothing sticks out"
         smallest = (
             "Math.min(...[...document.querySelectorAll('body *')]"
@@ -134,6 +133,7 @@ def test_every_size_is_readable_and_accessible(
             ".map((e) => parseFloat(getComputedStyle(e).fontSize)))"
         )
         assert tab.run(smallest) >= 12
+        keep(tab, f"{gpus}-gpus-{width}-{'dark' if dark else 'light'}")
         assert violations(tab) == []
     assert tab.complaints == []
 

@@ -135,7 +135,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def _robot(found: Any, where: str, payload: Config) -> Config:
-    """A group's robot: a webhook with a body of its own (`payload`, as Alertmanager 0.33 has it)."""
+    """A group's robot: a webhook with a body of its own (`payload` of Alertmanager 0.33)."""
     keys = _keys(found, where, ("url_file",))
     url_file = _file(keys, "url_file", where)
     return {"webhook_configs": [{"url_file": url_file, "payload": payload, "send_resolved": True}]}

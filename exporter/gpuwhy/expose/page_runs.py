@@ -43,7 +43,7 @@ def by_run(view: View) -> Runs:
     return {run: found[run] for run in order}
 
 
-def _worst(entries: Sequence[Entry]) -> tuple[int, float]:
+def _worst(entries: Sequence[Entry]) -> tuple[int, int]:
     return max(map(gravity, entries))
 
 
@@ -106,7 +106,7 @@ def _group(group: Sequence[Entry], view: View, *, fold: bool) -> Iterator[str]:
     yield f'<article class="verdict {tone(worst)}">'
     yield f"<details><summary><h4>{title}</h4></summary>" if fold else f"<h4>{title}</h4>"
     if len(group) > 1 and worst["causes"]:
-        yield f'<p class="soft">Told of {text(names(group[:1]))}, which lost the most.</p>'
+        yield f'<p class="soft">Evidence of {text(names(group[:1]))}.</p>'
     for number in range(len(worst["causes"])):
         yield from _cause(number, group, view)
     yield from _accounts(group)

@@ -85,9 +85,10 @@ def tone(entry: Entry) -> str:
     return "unknown" if entry["cause"] == "unknown" else "lost"
 
 
-def gravity(entry: Entry) -> tuple[int, float]:
-    """To sort by, the worst last: faults, then what cannot be told, then the rest."""
-    return {"lost": 2, "unknown": 1}.get(tone(entry), 0), lost(entry)
+def gravity(entry: Entry) -> tuple[int, int]:
+    """To sort by, the worst last: faults, then what cannot be told, then the rest. In tenths: what
+    differs by less keeps its place, so that a page that is read does not change its order."""
+    return {"lost": 2, "unknown": 1}.get(tone(entry), 0), round(10 * lost(entry))
 
 
 def mean_accounts(entries: Sequence[Entry]) -> dict[str, float]:

@@ -26,9 +26,9 @@ def render(view: View) -> Iterator[str]:
     yield '</select></label> <label>over the last <select id="span">'
     yield from (f'<option value="{seconds}">{words}</option>' for seconds, words in SPANS)
     yield '</select></label></div><p id="no-history" role="status"></p>'
-    yield '<div id="strips" hidden></div>'
+    yield '<div><div id="strips" hidden></div>'
     yield '<div id="moment" hidden><label>At <input type="range" id="at" min="0" max="0" step="1">'
-    yield '</label> <output id="when" for="at"></output></div>'
+    yield '</label> <output id="when" for="at"></output></div></div>'
     yield '<details id="numbers" hidden><summary>The same as a table, minute by minute</summary>'
     yield '<div class="wide" role="region" tabindex="0" aria-label="Minute by minute"></div>'
     yield "</details>"
@@ -53,8 +53,9 @@ def scopes(view: View) -> Iterator[str]:
     yield _option({}, "all GPUs of this host", chosen=not held)
     if held:
         yield '<optgroup label="Runs">'
-        for number, run in enumerate(held):
-            yield _option({"run": run}, f"run {run}", chosen=number == 0)
+        worst = next(iter(held))
+        for run in sorted(held, key=str):
+            yield _option({"run": run}, f"run {run}", chosen=run == worst)
         yield "</optgroup>"
     yield from _ranks(held)
     if gpus:
@@ -73,7 +74,7 @@ def _ranks(held: Runs) -> Iterator[str]:
     several = [entry for entries in held.values() if len(entries) > 1 for entry in entries]
     if several:
         yield '<optgroup label="Ranks">'
-        for entry in several:
+        for entry in sorted(several, key=lambda one: (one["run"], one["rank"] or 0)):
             yield _option(_query(entry), f"{names([entry])} of {entry['run']}")
         yield "</optgroup>"
 

@@ -28,12 +28,17 @@ export function parse(folded) {
 
 const node = (name, parent) => ({ name, parent, value: 0, own: 0, children: new Map() });
 
-/** `own`: the job's code; `library`: site-packages; `runtime`: threads, processes, the rest. */
+const LIBRARIES = new RegExp(
+  "(site|dist)-packages/|/python[0-9.]*/" + // installed; and py-spy's paths, cut to the package:
+    "|^(torch|transformers|lightning|accelerate|numpy|jax|multiprocessing|concurrent|asyncio|json)/" +
+    "|^(threading|queue|selectors|runpy|socket|subprocess)\\.py$",
+);
+
+/** `own`: the job's code; `library`: what was installed; `runtime`: processes, threads. */
 function kind(name) {
   const file = FRAME.exec(name)?.[2];
   if (!file || file.startsWith("<")) return "runtime";
-  if (/(site|dist)-packages\/|^(torch|transformers|lightning|accelerate|numpy|jax)\//.test(file)) return "library";
-  return /\/python3?\.?\d*\/|^(threading|queue|selectors|multiprocessing\/.*|runpy)\b/.test(file) ? "library" : "own";
+  return LIBRARIES.test(file) ? "library" : "own";
 }
 
 export class Flame {

@@ -89,13 +89,18 @@ export class Strip {
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false }, sync: { key: "gpuwhy" } },
       scales: { x: { range: () => this.range }, y: this.#scale() },
       axes: [
-        { ...ink, size: definition.timed ? 1.75 * rem() : 6, values: (_, ticks) => ticks.map((t) => (definition.timed ? utc(t).slice(0, 5) : "")) },
+        { ...ink, size: definition.timed ? 1.75 * rem() : 6, values: (...now) => this.#times(...now) },
         { ...ink, size: AXIS_REM * rem(), space: 1.4 * rem(), splits: definition.ticks && (() => definition.ticks), filter: (_, ticks) => ticks, values: (_, ticks) => ticks.map(write) },
       ],
       series: [{}, ...series.map((one) => this.#curve(one))],
       bands: definition.stacked ? series.slice(1).map((_, i) => ({ series: [i + 2, i + 1] })) : undefined,
       hooks: { setCursor: [(plot) => this.#pointed(plot)] },
     };
+  }
+
+  /** Times at the axis: to the minute, or to the second where they stand closer. */
+  #times(_, ticks, __, ___, step) {
+    return ticks.map((t) => (this.definition.timed ? utc(t).slice(0, step < 60 ? 8 : 5) : ""));
   }
 
   #scale() {
