@@ -53,8 +53,14 @@ def small_layers(count: int, device: torch.device) -> nn.Module:
     return nn.Sequential(*layers).to(device)
 
 
-def large_layers(device: torch.device, width: int = 4096, count: int = 8) -> nn.Module:
+def large(device: torch.device) -> int:
+    """A width of layers that fills a large GPU; small where there is none."""
+    return 4096 if device.type == "cuda" else 64
+
+
+def large_layers(device: torch.device, count: int = 8) -> nn.Module:
     """Few layers, each far longer than a launch."""
+    width = large(device)
     return nn.Sequential(*[nn.Linear(width, width) for _ in range(count)]).to(device)
 
 
@@ -100,15 +106,15 @@ def story(item_s: float, workers: int, graph: bool = False) -> Make:
 
 
 def sync_bound(device: torch.device) -> Job:
-    """Reads the loss after every step, then does 15 ms of Python with it."""
+    """Reads the loss after every step, then does 30 ms of Python with it."""
     model = large_layers(device)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
-    batch = torch.randn(2048, 4096, device=device)
+    batch = torch.randn(large(device) // 2, large(device), device=device)
     history: list[float] = []
 
     def update_metrics(loss: float) -> None:
         history.append(loss)
-        burn(0.015)
+        burn(0.030)
 
     def train_step(number: int) -> None:
         loss = model(batch).square().mean()
@@ -123,8 +129,8 @@ def sync_bound(device: torch.device) -> Job:
 def copy_bound(device: torch.device) -> Job:
     """Sends 128 MiB of pageable memory to the GPU and back, each step."""
     model = large_layers(device, count=4)
-    host = torch.randn(32, 1024, 1024)
-    batch = torch.randn(512, 4096, device=device)
+    host = torch.randn(32, large(device) // 4, large(device) // 4)
+    batch = torch.randn(large(device) // 8, large(device), device=device)
 
     def train_step(number: int) -> None:
         resident = host.to(device)

@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jobs import JOBS
 from torch.profiler import ProfilerActivity, schedule
 from torch.profiler import profile as torch_profile
+
+from jobs import JOBS
 
 WARM_UP, TIMED, ACTIVE = 10, 20, 4
 FLOWS = ("ac2g", "fwdbwd", "async")

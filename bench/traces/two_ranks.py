@@ -11,8 +11,9 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from jobs import large_layers
 from torch.nn.parallel import DistributedDataParallel
+
+from jobs import large, large_layers
 
 LATE_S = 0.02
 
@@ -38,10 +39,9 @@ def _rank(rank: int, port: int, profile: Profile, out: str, cuda: bool) -> None:
     device = torch.device("cuda", rank) if cuda else torch.device("cpu")
     if cuda:
         torch.cuda.set_device(device)
-    width = 4096 if cuda else 64
-    model = DistributedDataParallel(large_layers(device, width))
+    model = DistributedDataParallel(large_layers(device))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
-    batch = torch.randn(2048 if cuda else 8, width, device=device)
+    batch = torch.randn(large(device) // 2, large(device), device=device)
 
     def train_step(number: int) -> None:
         loss = model(batch).square().mean()
