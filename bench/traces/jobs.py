@@ -18,11 +18,15 @@ from torch.utils.data import DataLoader, Dataset
 WIDTH = 256
 
 
+LOOP = 5_000
+
+
 def burn(seconds: float) -> int:
-    """Plain Python for so long."""
+    """Plain Python for so long, in few calls: a profiler with stacks records every one."""
     count, end = 0, time.perf_counter() + seconds
     while time.perf_counter() < end:
-        count += 1
+        for number in range(LOOP):
+            count += number
     return count
 
 
