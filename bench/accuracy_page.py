@@ -29,7 +29,7 @@ def page(scored: Sequence[Job], left_out: Sequence[tuple[Job, float]], seconds: 
     tuned = [j for j in scored if not j.held_back]
     parts = [HEAD, f"{len(scored)} ranks of {len({j.variant for j in scored})} jobs, "]
     parts.append(
-        f"{seconds / 60:.0f} minutes of recording. All recordings are 35 to 36 s long, so "
+        f"{seconds / 60:.0f} minutes of recording. The recordings are 35 to 36 s long, so "
     )
     parts.append("there are no windows of 60 s.\n\n## Windows\n\n")
     rows = [

@@ -105,8 +105,8 @@ def answer(losses: dict[str, float], blind: list[dict[str, str]], window: Window
 
 
 def _losses_from_phases(window: Window) -> dict[str, float]:
-    """Without a GPU in sight: what the host's phases alone say. Its own code may be the work, so
-    ``host`` is claimed only of a loop that also trains."""
+    """Without a GPU in sight: what the host's phases alone say. The job's own code may be its
+    work, so ``host`` is claimed only of functions beside a loop that trains."""
     if window.phase() is None:
         return {}
     denied = window.run("throttled") or 0.0
@@ -115,7 +115,9 @@ def _losses_from_phases(window: Window) -> dict[str, float]:
         return {"quota": min(1.0, denied)}
     losses["comm"] = window.phase("grad_sync") or 0.0
     if (window.phase("backward", "optimizer") or 0.0) >= 0.1:
-        losses["host"] = window.phase("logging", "gc") or 0.0
+        own = (window.phase("user") or 0.0) - (window.run("loop_lines") or 0.0)
+        own = max(0.0, own - window.call("sleep"))
+        losses["host"] = own + (window.phase("logging", "gc") or 0.0)
     return losses
 
 

@@ -1,0 +1,46 @@
+"""Causes from phases alone, where no GPU is in sight."""
+
+from __future__ import annotations
+
+import pytest
+
+from gpuwhy.pipeline import Pipeline
+
+SITE = "/venv/lib/python3.12/site-packages/torch/"
+RANK = {"pid": 7, "ppid": 1, "role": "rank", "run": "r", "rank": 0, "start": 0.0, "state": "S"}
+TRAIN = ["train", "/job/train.py", 60]
+BACKWARD = [["_engine_run_backward", SITE + "autograd/graph.py", 869], TRAIN]
+METRICS = [["compute_metrics", "/job/train.py", 20], TRAIN]
+LOADER = [["__next__", SITE + "utils/data/dataloader.py", 741], TRAIN]
+
+
+def cause(*stacks: tuple[float, list[list[object]]]) -> dict[str, object]:
+    pipeline = Pipeline()
+    for t in range(1000, 1030):
+        observations = [{"kind": "processes", "t": float(t), "processes": [RANK]}]
+        at = float(t)
+        for dt, frames in stacks:
+            observations.append(
+                {"kind": "stack", "t": at, "dt": dt, "pid": 7, "main": True, "frames": frames}
+            )
+            at += dt
+        pipeline.feed(observations)
+    pipeline.finish()
+    (gpu,) = pipeline.verdicts()["gpus"]
+    assert gpu["accounts"] == {}
+    assert gpu["gpu"] is None
+    return dict(gpu)
+
+
+@pytest.mark.parametrize(
+    ("stacks", "wanted"),
+    [
+        ([(0.4, BACKWARD), (0.6, LOADER)], "data"),
+        ([(0.95, BACKWARD), (0.05, LOADER)], "none"),
+        ([(0.5, BACKWARD), (0.5, METRICS)], "host"),
+        ([(1.0, METRICS)], "none"),  # its own code may be the work
+        ([(0.5, BACKWARD), (0.5, [TRAIN])], "none"),  # a line of the loop may be a C call
+    ],
+)
+def test_cause(stacks: list[tuple[float, list[list[object]]]], wanted: str) -> None:
+    assert cause(*stacks)["cause"] == wanted
