@@ -12,7 +12,6 @@ PATH = ROOT / "exporter/gpuwhy/expose/static/palette.css"
 HEAD = """/* The colours: one for an account, a phase and a signal wherever they are drawn.
    Made from grafana/source/palette.py by scripts/page_palette.py --write: do not edit. */
 """
-FRAMEWORK = {"framework": "#9a8fd0"}  # a phase that the dashboards do not draw
 
 
 def slug(name: str) -> str:
@@ -26,7 +25,7 @@ def sheet() -> str:
 
     families: Mapping[str, Mapping[str, str]] = {
         "account": palette.ACCOUNTS,
-        "phase": {**FRAMEWORK, **palette.PHASES},
+        "phase": palette.PHASES,
         "signal": palette.SIGNALS,
     }
     names = [

@@ -68,7 +68,7 @@ PHASE_WORDS: Mapping[str, str] = {
     "optimizer": "optimizer",
     "grad_sync": "gradient exchange",
     "sync": "synchronises",
-    "framework": "the framework's own loop",
+    "framework": "Python of the framework",
     "user": "other Python of the job",
     "logging": "logging",
     "gc": "garbage collection",
