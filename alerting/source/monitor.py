@@ -11,8 +11,10 @@ from alerting.source.words import GPU_PLACE, MONITOR, SINCE
 
 HOST = '{{ printf "%.24s" (or $labels.host $labels.instance) }}'
 ON_HOST = "{{ or $labels.host $labels.instance }}"
-NEEDED = "nvml|host|processes|gpu_processes"
+NEEDED = "host|processes"
 """Sources without which nothing is told, jobs or no jobs."""
+OF_GPUS = "nvml|gpu_processes"
+"""Sources that a host without a GPU does not have: missed where they were, jobs or no jobs."""
 NEEDED_BY_JOBS = "stacks|cgroup"
 """Sources that serve only while there are jobs, and that decide between causes then."""
 GIVEN_BY_SOME = "gpm|utilization_ring|power_ring|sm_share|nccl_ras|infiniband"
@@ -103,6 +105,7 @@ def _source_missing(limits: Thresholds) -> Alert:
         "GpuwhySourceMissing",
         "warning",
         f'gpuwhy_source_up{{source=~"{NEEDED}"}} == 0\n'
+        f'or\ngpuwhy_source_up{{source=~"{OF_GPUS}"}} == 0 {was_up}\n'
         f'or\ngpuwhy_source_up{{source=~"{NEEDED_BY_JOBS}"}} == 0 {jobs}\n'
         f'or\ngpuwhy_source_up{{source=~"{GIVEN_BY_SOME}"}} == 0 {jobs} {was_up}',
         "{{ $labels.source }} is missing",

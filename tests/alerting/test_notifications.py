@@ -285,6 +285,7 @@ def readable(bodies: Sequence[Any]) -> str:
         "fingerprint",
         "generatorURL",
         "externalURL",
+        "notification_reason",
         "groupKey",
         "receiver",
         "truncatedAlerts",
