@@ -22,31 +22,72 @@ def positionals(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         help="PyTorch profiler JSON (plain or .gz), Nsight Systems .sqlite or .nsys-rep, Nsight "
-        "Compute --csv or .ncu-rep; several files are the ranks of one run",
+        "Compute --csv or .ncu-rep; or logs of nvidia-smi (--query-gpu csv, dmon -o DT), dstat CSV "
+        "and py-spy raw. Several files are the ranks, or the logs, of one run",
+    )
+    parser.add_argument(
+        "--utc-offset",
+        metavar="OFFSET",
+        type=_offset,
+        default=0.0,
+        help="of the local times in logs, such as +02:00 (default: UTC)",
     )
     parser.add_argument(
         "--html", metavar="FILE", type=Path, help="write one self-contained HTML file as well"
     )
 
 
+def _offset(text: str) -> float:
+    from gpuwhy.evidence.imports.text_table import utc_offset
+
+    try:
+        return utc_offset(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the report; 2 where a file is none."""
-    from gpuwhy.evidence.traces import read
+    from gpuwhy.evidence.imports.text_table import LogError
     from gpuwhy.evidence.traces.trace import TraceError
 
-    files: list[Path] = arguments.files
     try:
-        kinds = {read.is_ncu(path) for path in files}
-        if len(kinds) > 1:
-            raise TraceError(
-                "Nsight Compute's reports hold single kernels and the others timelines: "
-                "give one kind at a time"
-            )
-        if kinds == {True}:
-            return _kernels(files, arguments.html, settings)
-        return _timelines(files, arguments.html, settings)
-    except TraceError as error:
+        return _told(arguments, settings)
+    except (TraceError, LogError) as error:
         raise CommandError(str(error), USAGE) from error
+
+
+def _told(arguments: argparse.Namespace, settings: Settings) -> int:
+    from gpuwhy.evidence.imports import logs
+    from gpuwhy.evidence.traces import read
+
+    files: list[Path] = arguments.files
+    kinds = [(path, read.kind_of(path)) for path in files]
+    families = {kind if kind in ("timeline", "kernels") else "logs" for _, kind in kinds}
+    if len(families) > 1:
+        told = ", ".join(f"{path} ({kind})" for path, kind in kinds)
+        raise CommandError(
+            f"timelines, single kernels and logs are told one kind at a time: {told}", USAGE
+        )
+    if families == {"timeline"}:
+        return _timelines(files, arguments.html, settings)
+    if arguments.html is not None:
+        raise CommandError("--html draws timelines, and these files have none", USAGE)
+    if families == {"kernels"}:
+        return _kernels(files, settings)
+    return _verdict(logs.diagnose(kinds, arguments.utc_offset), files, settings)
+
+
+def _verdict(verdict: dict[str, Any], files: Sequence[Path], settings: Settings) -> int:
+    """Of logs: what ``gpuwhy diagnose`` would have said of them."""
+    from gpuwhy.evidence import report
+
+    if settings.json:
+        _print({"schema": 1, "ranks": verdict["gpus"], "runs": verdict["runs"], "tables": {}})
+    else:
+        note = f"from {', '.join(str(path) for path in files)}"
+        sys.stdout.write(report.render(verdict, style_for(sys.stdout), note))
+    return ANSWERED
 
 
 def _timelines(files: Sequence[Path], page: Path | None, settings: Settings) -> int:
@@ -65,12 +106,10 @@ def _timelines(files: Sequence[Path], page: Path | None, settings: Settings) -> 
     return ANSWERED
 
 
-def _kernels(files: Sequence[Path], page: Path | None, settings: Settings) -> int:
+def _kernels(files: Sequence[Path], settings: Settings) -> int:
     from gpuwhy.evidence.traces import ncu, text
     from gpuwhy.evidence.traces.read import read_kernels
 
-    if page is not None:
-        raise CommandError("--html draws timelines, and ncu's reports have none", USAGE)
     table = ncu.table(read_kernels(files))
     if settings.json:
         _print({"schema": 1, "ranks": [], "tables": {table.key: table.as_json()}})

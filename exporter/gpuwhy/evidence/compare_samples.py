@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from gpuwhy.evidence.bootstrap import Values
+from gpuwhy.evidence.replay import replay
 from gpuwhy.evidence.traces.analysis import analyse
 from gpuwhy.evidence.traces.gpu import Gpu
 from gpuwhy.evidence.traces.read import read_trace
 from gpuwhy.observe.observation import Observation
 from gpuwhy.observe.recording import Header, RecordingError, read
-from gpuwhy.pipeline import Pipeline
 from gpuwhy.signals.row import Second
 
 RECORDING = (".gpuwhy.gz", ".gpuwhy.gz.partial")
@@ -119,9 +119,7 @@ def of_recording(path: Path) -> Sample:
     """Units are seconds, of every run on every GPU."""
     header, observations = read(path)
     facts = _facts_of_header(header)
-    pipeline = Pipeline(keep_s=7 * 86400)
-    pipeline.feed(_noting(observations, facts))
-    pipeline.finish()
+    pipeline = replay(_noting(observations, facts))
     entries = [entry for entry in pipeline.book.recent if entry.shares]
     if not entries:
         raise RecordingError(f"{path} holds no run on a GPU: nothing to compare")

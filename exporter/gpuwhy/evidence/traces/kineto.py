@@ -191,6 +191,8 @@ class _Reader:
 
     def finish(self, header: Mapping[str, Any], events: int) -> Trace:
         """The trace of all that was added."""
+        if header.get("format") == "gpuwhy-recording":
+            raise TraceError(f"{self.path} is a recording: gpuwhy diagnose --recording reads it")
         if not events:
             raise TraceError(f"{self.path} is JSON but no trace: it has no list traceEvents")
         if not len(self.activities):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpuwhy.evidence.imports import logs
 from gpuwhy.evidence.traces import convert, kineto, ncu_csv, nsys_sqlite
 from gpuwhy.evidence.traces.opened import GZIP, SQLITE, check_text, head_of
 from gpuwhy.evidence.traces.trace import Trace, TraceError
@@ -13,9 +14,17 @@ NSYS_SUFFIXES = (".nsys-rep", ".qdrep")
 NCU_SUFFIXES = (".ncu-rep",)
 
 
-def is_ncu(path: Path) -> bool:
-    """Is it a report of Nsight Compute? Those hold kernels one by one and no timeline."""
-    return path.suffix in NCU_SUFFIXES or ncu_csv.is_csv(head_of(path))
+def kind_of(path: Path) -> str:
+    """``kernels`` (of Nsight Compute), the name of a log, or else ``timeline``.
+
+    Raises TraceError where the file cannot be read.
+    """
+    if path.suffix in NSYS_SUFFIXES:
+        return "timeline"
+    if path.suffix in NCU_SUFFIXES:
+        return "kernels"
+    head = head_of(path)
+    return "kernels" if ncu_csv.is_csv(head) else logs.kind_of(head) or "timeline"
 
 
 def read_trace(path: Path) -> list[Trace]:
