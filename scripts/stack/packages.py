@@ -50,8 +50,10 @@ PROGRAMS: Mapping[str, Program] = {
         ("alertmanager", "prometheus-alertmanager"), "prometheus-alertmanager", (0, 27)
     ),
     "amtool": Program(("amtool",), "prometheus-alertmanager", (0, 27)),
+    "docker-compose": Program(("docker-compose",), "docker-compose", (2, 24)),
 }
-"""``keep_firing_for`` came with Prometheus 2.42; older Alertmanagers lack secrets in files."""
+"""``keep_firing_for`` came with Prometheus 2.42; older Alertmanagers lack secrets in files, older
+Composes ``!reset``. Compose is for tests alone."""
 
 
 def programs(*wanted: str) -> dict[str, Path]:

@@ -1,0 +1,115 @@
+"""Processes of the stack: ready or told why not, ended for sure, nothing foreign ever ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from scripts.stack import processes
+from scripts.stack.processes import ProcessError, Service
+from tests.stack.ports import free_port
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+
+
+def service(folder: Path, command: list[str], port: int = 1) -> Service:
+    return Service("one", command, f"http://127.0.0.1:{port}/", folder, folder, {})
+
+
+def serving(folder: Path) -> Service:
+    port = free_port()
+    command = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"]
+    return service(folder, command, port)
+
+
+def test_start_wait_and_stop(tmp_path: Path) -> None:
+    one = serving(tmp_path)
+    processes.start(one)
+    processes.wait_ready(one)
+    pid = processes.running(one.pid_file)
+    assert pid is not None
+    assert processes.stop_all(tmp_path) == ["one"]
+    assert processes.running(one.pid_file) is None
+    assert not one.pid_file.exists()
+    assert not processes.answers(one.ready)
+
+
+def test_one_that_ends_is_told_with_its_log(tmp_path: Path) -> None:
+    one = service(tmp_path, [sys.executable, "-c", "import sys; sys.exit('no disk left')"])
+    processes.start(one)
+    with pytest.raises(ProcessError, match="ended: no disk left"):
+        processes.wait_ready(one)
+
+
+def test_one_that_never_answers_is_told(tmp_path: Path) -> None:
+    one = service(tmp_path, SLEEP, free_port())
+    processes.start(one)
+    try:
+        with pytest.raises(ProcessError, match="does not answer"):
+            processes.wait_ready(one, 1.0)
+    finally:
+        processes.stop_all(tmp_path)
+
+
+def test_a_process_that_ignores_sigterm_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+    monkeypatch.setattr(processes, "END_S", 1.0)
+    one = service(tmp_path, [sys.executable, "-c", deaf])
+    processes.start(one)
+    time.sleep(0.5)
+    processes.stop_all(tmp_path)
+    assert processes.running(one.pid_file) is None
+
+
+def test_a_foreign_process_with_the_number_is_left_alone(tmp_path: Path) -> None:
+    """The number of a process of ours that has ended may belong to somebody else by now."""
+    foreign = subprocess.Popen(SLEEP)
+    try:
+        who = {"pid": foreign.pid, "start": "another boot/1"}
+        (tmp_path / "one.pid").write_text(json.dumps(who))
+        assert processes.stop_all(tmp_path) == []
+        assert foreign.poll() is None
+    finally:
+        foreign.kill()
+        foreign.wait()
+
+
+@pytest.mark.parametrize("text", ["", "12", "{}", '{"pid": "x", "start": "y"}', '{"pid": 1}'])
+def test_a_damaged_pid_file_harms_nobody(tmp_path: Path, text: str) -> None:
+    (tmp_path / "one.pid").write_text(text)
+    assert processes.stop_all(tmp_path) == []
+
+
+def test_a_zombie_is_gone(tmp_path: Path) -> None:
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    who = {"pid": child.pid, "start": processes.start_time(child.pid)}
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert processes.start_time(child.pid) == ""
+    (tmp_path / "one.pid").write_text(json.dumps(who))
+    assert processes.running(tmp_path / "one.pid") is None
+    child.wait()
+
+
+def test_a_taken_port_is_seen() -> None:
+    port = free_port()
+    assert not processes.port_taken("127.0.0.1", port)
+    holder = subprocess.Popen(
+        [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"],
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        deadline = time.monotonic() + 10
+        while not processes.port_taken("127.0.0.1", port) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert processes.port_taken("127.0.0.1", port)
+    finally:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
