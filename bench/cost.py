@@ -25,10 +25,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import cost_report, cost_stats, truth
 from bench.cost_cores import Shares, here
 from bench.cost_exporter import Control, Exporter, ExporterError
 from bench.h200.job import JOBS, Job, JobError, free_port
+
+from bench import cost_report, cost_stats, truth
 
 ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_JOBS = ("c01", "c35", "c03")

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench import cost_stats
 from bench.cost_stats import Estimate
+
+from bench import cost_stats
 
 Result = Mapping[str, Any]
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"

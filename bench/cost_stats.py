@@ -1,14 +1,15 @@
 """What windows with and without the exporter say about its cost to the job: pure functions.
 
 A window is ``{"state": "off" | "on" | "control", "steps_us": [...]}`` with the microseconds of each
-step that lies wholly inside it. Every ``on`` and every ``control`` window is paired with the ``off``
-windows beside it, so that a slow drift (a card that warms up) cancels in the mean of the two.
+step that lies wholly inside it. Every ``on`` and every ``control`` window is paired with the
+``off`` windows beside it, so that a slow drift (a card that warms up) cancels in their mean.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import sqrt
 from statistics import NormalDist
 from typing import Any
@@ -44,7 +45,7 @@ class Estimate:
 def pairs(windows: Sequence[Window]) -> list[Pair]:
     """Each ``on`` or ``control`` window with each ``off`` window next to it, in one run."""
     found = []
-    for one, other in zip(windows, windows[1:], strict=False):
+    for one, other in pairwise(windows):
         tried, empty = (one, other) if other["state"] == "off" else (other, one)
         if tried["state"] == "off" or empty["state"] != "off":
             continue
@@ -138,8 +139,8 @@ def student(degrees: int) -> float:
     """The 97.5 % quantile of Student's t (Abramowitz and Stegun 26.7.5; 0.4 % off at 3)."""
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)
     terms = (
-        (z**3 + z) / 4,
+        (z**3 + z) / 4.0,
         (5 * z**5 + 16 * z**3 + 3 * z) / 96,
         (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
     )
-    return z + sum(term / degrees ** (i + 1) for i, term in enumerate(terms))
+    return z + sum(term / float(degrees) ** power for power, term in enumerate(terms, start=1))
