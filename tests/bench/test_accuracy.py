@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from bench.truth import Rank
 
-from bench import accuracy
+from bench import accuracy, live
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -58,3 +58,7 @@ def test_the_page_is_what_the_bench_finds(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("sys.argv", ["accuracy", "--write", str(tmp_path / "page.md")])
     assert accuracy.main() == 0
     assert (tmp_path / "page.md").read_text() == (ROOT / "docs" / "accuracy.md").read_text()
+
+
+def test_the_page_of_live_answers_is_what_was_kept() -> None:
+    assert live.page() == (ROOT / "docs" / "live.md").read_text()
