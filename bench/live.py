@@ -79,7 +79,7 @@ def _words(answer: dict[str, Any]) -> str:
 def page() -> str:
     heads = ["job", "framework", "planted", "lost", "answered", "not tuned on", "command took"]
     note = (
-        "\n`c58` was answered wrongly: a jitted step leaves no Python frame, so the job was held to "
+        "\n`c58` was answered wrongly: a jitted step leaves no Python frame, so it was held to "
         "be starting. The answer stands as it was given; the rule has been mended since, and the "
         "job no longer counts as held back.\n"
     )
