@@ -6,7 +6,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gpuwhy.evidence.traces.intervals import EMPTY, Intervals, Times, intersect, merge, union
+from gpuwhy.evidence.traces.intervals import (
+    EMPTY,
+    Intervals,
+    Times,
+    intersect,
+    merge,
+    subtract,
+    union,
+)
 from gpuwhy.evidence.traces.states import BLOCKED, STATES, call_state, state_of
 from gpuwhy.evidence.traces.trace import (
     ANNOTATION,
@@ -19,10 +27,10 @@ from gpuwhy.evidence.traces.trace import (
     Trace,
 )
 
-LULL_NS = 1_000_000
-"""A thread that dispatches begins or ends an operator or a call every few microseconds (the 99th
-percentile was 0.3 to 0.6 ms in traces of A100 and V100 jobs). After this long without any it is
-doing something else."""
+LULL_NS = 300_000
+"""A thread that dispatches begins or ends an operator or a call every few microseconds: 99 of 100
+such edges came within 0.1 ms of the one before in traces of V100 and A100 jobs. After this long
+without any it is doing something else."""
 
 BLOCKING_COPY_NS = 50_000
 """A copy call of pinned memory returns after some 10 us; one that takes longer holds the host."""
@@ -82,7 +90,11 @@ class Host:
     ) -> Iterator[tuple[str, Intervals]]:
         """Where neither an operator nor a call goes on: Python, if the file would show it; else
         what the system calls tell; else nothing is known."""
-        lulls = _lulls(_edges(self._trace, working, called))
+        calls = self._trace.calls
+        lulls = subtract(
+            _lulls(_edges(self._trace, working, called)),
+            union(calls.start[called], calls.end[called]),
+        )
         if self._tells_python:
             yield "python", merge(upto, lulls)
             return

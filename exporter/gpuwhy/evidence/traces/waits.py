@@ -21,7 +21,7 @@ WORDS = {
     "garbage-collection": "garbage collection",
     "synchronize": "the host, after a synchronisation",
     "profiler": "the profiler itself",
-    "python": "Python between operators",
+    "python": "Python, or an operator on the CPU",
     "dispatch": "the host, launching",
     "latency": "a launch to take effect",
     "queued": "something that the trace does not show",
