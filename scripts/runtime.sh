@@ -7,9 +7,11 @@ make_runtime() {
         echo "gpuwhy needs Python 3.10 to 3.14; set PYTHON=/path/to/python3" >&2
         return 1
     fi
+    case $(cat .venv/stamp 2>/dev/null) in
+        "$(lock_stamp requirements-dev.lock) "*) runtime=.venv/bin/python; return 0 ;;
+    esac
     runtime=.run/venv/bin/python
-    stamp=$("$python" -c 'import hashlib, pathlib, sys
-print(sys.version, hashlib.sha256(pathlib.Path("requirements.lock").read_bytes()).hexdigest())')
+    stamp=$(lock_stamp requirements.lock)
     [ "$(cat .run/venv/stamp 2>/dev/null)" = "$stamp" ] && return 0
     echo "making .run/venv with $("$python" -V) ..." >&2
     mkdir -p .run
@@ -22,6 +24,14 @@ print(sys.version, hashlib.sha256(pathlib.Path("requirements.lock").read_bytes()
         return 1
     fi
     echo "$stamp" >.run/venv/stamp
+}
+
+# lock_stamp FILE: what an environment made from the lock FILE is stamped with (scripts/venv.sh)
+lock_stamp() {
+    "$python" - "$1" <<'CODE'
+import hashlib, pathlib, sys
+print(sys.version, hashlib.sha256(pathlib.Path(sys.argv[1]).read_bytes()).hexdigest())
+CODE
 }
 
 # run_stack MODULE [ARGUMENT...]: a module of scripts/stack, in the foreground
