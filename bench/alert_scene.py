@@ -81,8 +81,7 @@ class JobScene:
         self.jobs[self.at].check()
 
     def close(self) -> None:
-        for job in self.jobs:
-            job.stop(0.0)
+        self.jobs[self.at].stop(0.0)
 
     def _starts(self, number: int) -> float | None:
         rank = self.jobs[number].ranks().get(0)

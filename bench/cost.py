@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DEFAULT_JOBS = ("c01", "c35", "c03")
 """A job that keeps its GPU busy, one bound by launches, one bound by its loader."""
 START_S = 60.0
-GUARD_S = 1.5
+GUARD_S = 1.0
 """After a start (once the exporter lists the job) and after a stop, before a window begins."""
 
 
@@ -45,7 +45,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     option = parser.add_argument
     option("variants", nargs="*", default=list(DEFAULT_JOBS), help="default: %(default)s")
     option("--seconds", type=float, default=200, help="for everything")
-    option("--window", type=float, default=4, help="seconds of a window")
+    option("--window", type=float, default=3, help="seconds of a window")
     option("--settle", type=float, default=3, help="seconds of steps before the first window")
     option("--out", type=Path, default=Path(os.environ.get("OUT", ".")), help="folder of results")
     option("--report", type=Path, nargs="+", metavar="FILE", help="write figures into the document")
@@ -65,6 +65,7 @@ class Measurement:
         self.control = Control(cores.exporter, log)
         self.windows: list[dict[str, Any]] = []
         self.own: list[dict[str, Any]] = []
+        self.took: dict[str, float] = {}
         self.result: dict[str, Any] = {"variant": variant, "job": entry["job"]}
 
     def run(self, deadline: float) -> None:
@@ -86,17 +87,18 @@ class Measurement:
             self.job.stop(0.0)
 
     def _alternate(self, deadline: float) -> None:
-        """off, on, off, control, off, on, ... as long as another pair of windows fits."""
+        """off, on, off, control, off, on, ... as long as two more windows fit."""
         self._window("off")
-        longest = 0.0
+        least = 2 * self.options.window + 4 * GUARD_S
         for number in range(10_000):
             began = time.monotonic()
-            if began + max(longest, 2 * self.options.window + 4 * GUARD_S) > deadline:
+            watch = self._on if number % 2 == 0 else self._control
+            if began + max(least, self.took.get(watch.__name__, 0.0)) > deadline:
                 return
-            (self._on if number % 2 == 0 else self._control)()
+            watch()
             time.sleep(GUARD_S)
             self._window("off")
-            longest = max(longest, time.monotonic() - began)
+            self.took[watch.__name__] = time.monotonic() - began
             self.job.check()
 
     def _on(self) -> None:

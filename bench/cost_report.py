@@ -99,8 +99,8 @@ def _measured_on(results: Sequence[Result]) -> str:
 
 def _slowdowns(costs: Sequence[Result]) -> str:
     rows = [
-        "| job | step | pairs on / control | slowdown, mean step | null control | slowdown, median "
-        "step | null control | 99.9th percentile on | null control |",
+        "| job | step | windows on / control | slowdown, mean step | null control | slowdown, "
+        "median step | null control | 99.9th percentile on | null control |",
         "| --- " * 9 + "|",
     ]
     for variant in _variants(costs):
@@ -113,7 +113,7 @@ def _slowdowns(costs: Sequence[Result]) -> str:
         cells = [
             name,
             step,
-            f"{on['pairs']} / {control['pairs']}",
+            f"{on['windows']} / {control['windows']}",
             *(percent(part[key]) for key in ("mean", "median") for part in (on, control)),
             percent(on["tail"]) + inside,
             percent(control["tail"]),
