@@ -6,12 +6,10 @@ second; an observation of the host is cumulative, so they are added up.
 
 from __future__ import annotations
 
-import csv
-import io
 from datetime import datetime, timezone
 from typing import Any
 
-from gpuwhy.evidence.imports.text_table import LogError, moment, number
+from gpuwhy.evidence.imports.text_table import LogError, csv_rows, moment, number
 from gpuwhy.observe.observation import Observation
 
 CPU = {"usr": "user", "sys": "system", "idl": "idle", "wai": "iowait", "hiq": "irq",
@@ -46,7 +44,7 @@ def parse(text: str, name: str, zone_s: float, year: int) -> list[Observation]:
 
     Raises LogError where there is nothing to be had.
     """
-    rows = list(csv.reader(io.StringIO(text)))
+    rows = csv_rows(text, name)
     place = next((i for i, row in enumerate(rows) if _is_columns(row)), None)
     if place is None or place == 0:
         raise LogError(f"{name} has no line of columns: is it cut short?")

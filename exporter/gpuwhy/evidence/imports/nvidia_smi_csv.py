@@ -6,12 +6,16 @@ stand there alone. Fields: ``nvidia-smi --help-query-gpu``.
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import defaultdict
 from typing import Any
 
-from gpuwhy.evidence.imports.text_table import LogError, each_second, moment, number
+from gpuwhy.evidence.imports.text_table import (
+    LogError,
+    csv_rows,
+    each_second,
+    moment,
+    number,
+)
 from gpuwhy.observe.observation import Observation
 
 FIELDS = {
@@ -49,7 +53,7 @@ def is_it(head: str) -> bool:
 
 def parse(text: str, name: str, zone_s: float) -> list[Observation]:
     """Observations in the order of time; raises LogError where there is nothing to be had."""
-    rows = list(csv.reader(io.StringIO(text), skipinitialspace=True))
+    rows = csv_rows(text, name, skip_blanks=True)
     head, units = _header(rows[0] if rows else [])
     if "timestamp" not in head:
         raise LogError(

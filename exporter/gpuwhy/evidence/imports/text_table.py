@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 
 HELD_S = 15
@@ -18,6 +20,14 @@ _SCALE = {
 
 class LogError(Exception):
     """A log cannot be read: the message names the file, the reason and the remedy."""
+
+
+def csv_rows(text: str, name: str, *, skip_blanks: bool = False) -> list[list[str]]:
+    """The cells of a CSV text; raises LogError where it is none."""
+    try:
+        return list(csv.reader(io.StringIO(text, newline=""), skipinitialspace=skip_blanks))
+    except csv.Error as error:
+        raise LogError(f"{name} is damaged: {error}; copy it again") from error
 
 
 def number(text: str) -> float | None:
@@ -45,7 +55,6 @@ def each_second(times: Sequence[float]) -> Iterator[tuple[int, float]]:
             yield row, t + second
 
 
-Zone = Callable[[str], float]
 _OFFSET = re.compile(r"([+-])(\d\d):?(\d\d)|Z|UTC", re.ASCII)
 
 

@@ -18,7 +18,7 @@ from gpuwhy.evidence.traces.analysis import Analysis
 from gpuwhy.evidence.traces.gpu import Gpu
 from gpuwhy.evidence.traces.html_style import STYLE
 from gpuwhy.evidence.traces.tables import Table
-from gpuwhy.evidence.traces.timeline import slices
+from gpuwhy.evidence.traces.timeline import SLICES, slices
 from gpuwhy.evidence.words import ACCOUNT_WORDS, cause_words, reason_words
 
 WIDTH, HEIGHT = 960, 72
@@ -81,7 +81,7 @@ def _when(entry: Mapping[str, Any]) -> str:
 def _strip(gpu: Gpu) -> str:
     """The window from left to right, every moment in its accounts from the bottom up."""
     shares = slices(gpu)
-    base: NDArray[np.float64] = np.zeros(len(next(iter(shares.values()))))
+    base: NDArray[np.float64] = np.zeros(SLICES)
     paths = []
     for account, share in shares.items():
         paths.append(

@@ -116,7 +116,7 @@ def parse(text: str, name: str) -> list[Kernel]:
         raise TraceError(f"{name} is no CSV of Nsight Compute: it has no line with Kernel Name")
     table = [line for line in lines[start:] if line.startswith('"')]
     try:
-        rows = list(csv.reader(io.StringIO("\n".join(table))))
+        rows = list(csv.reader(io.StringIO("\n".join(table), newline="")))
     except csv.Error as error:
         raise TraceError(f"{name} is damaged: {error}") from error
     head, body = rows[0], rows[1:]

@@ -64,7 +64,10 @@ def read(path: Path, source: str) -> list[Trace]:
             database.execute("PRAGMA trusted_schema = OFF")
             database.text_factory = lambda text: text.decode("utf-8", "replace")
             return _Report(database, source).traces()
-    except sqlite3.Error as error:
+    except (
+        sqlite3.Error,
+        UnicodeDecodeError,
+    ) as error:  # sqlite3 decodes its own messages strictly
         raise TraceError(
             f"{source} is damaged ({error}): export it again from the report"
         ) from error

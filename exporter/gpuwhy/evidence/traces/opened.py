@@ -43,6 +43,12 @@ def head_of(path: Path) -> bytes:
     return head
 
 
+def is_gzip(path: Path) -> bool:
+    """Is the file itself gzip?"""
+    with path.open("rb") as file:
+        return file.read(2) == GZIP
+
+
 def check_text(path: Path, head: bytes) -> None:
     """Raises TraceError where a head is not that of a UTF-8 text."""
     if head.startswith(GZIP):

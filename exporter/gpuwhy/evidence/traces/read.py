@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuwhy.evidence.imports import logs
 from gpuwhy.evidence.traces import convert, kineto, ncu_csv, nsys_sqlite
-from gpuwhy.evidence.traces.opened import GZIP, SQLITE, check_text, head_of
+from gpuwhy.evidence.traces.opened import SQLITE, check_text, head_of, is_gzip
 from gpuwhy.evidence.traces.trace import Trace, TraceError
 
 NSYS_SUFFIXES = (".nsys-rep", ".qdrep")
@@ -37,7 +37,7 @@ def read_trace(path: Path) -> list[Trace]:
             return nsys_sqlite.read(sqlite, path.name)
     head = head_of(path)
     if head.startswith(SQLITE):
-        if path.open("rb").read(2) == GZIP:
+        if is_gzip(path):
             raise TraceError(f"{path} is a gzipped database: unpack it first (gunzip)")
         return nsys_sqlite.read(path, path.name)
     check_text(path, head)
