@@ -35,12 +35,17 @@ observations = st.lists(
             {
                 "t": st.floats(0, 2e9),
                 "kind": st.just("stack"),
-                "pid": st.integers(1),
+                "dt": st.just(0),
+                "pid": st.integers(1, 2**22),
                 "frames": frames,
             }
         ),
         st.fixed_dictionaries(
-            {"t": st.integers(0), "kind": st.just("host"), "note": st.text(max_size=20)}
+            {
+                "t": st.integers(0, 4_000_000_000),
+                "kind": st.just("host"),
+                "note": st.text(max_size=20),
+            }
         ),
     ),
     max_size=30,
@@ -93,7 +98,9 @@ def test_the_same_observations_make_the_same_bytes(tmp_path: Path) -> None:
 
 def test_frames_are_written_once(tmp_path: Path) -> None:
     deep = [[f"function_{i}", "/job/train.py", i] for i in range(40)]
-    items = [{"t": float(i), "kind": "stack", "pid": 1, "frames": deep} for i in range(100)]
+    items = [
+        {"t": float(i), "kind": "stack", "pid": 1, "dt": 0, "frames": deep} for i in range(100)
+    ]
     path = record(tmp_path / "a.gpuwhy.gz", items)
     assert gzip.decompress(path.read_bytes()).count(b"function_7") == 1
     assert list(read(path)[1]) == items
@@ -103,7 +110,13 @@ def test_the_table_of_frames_is_bounded(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(interning, "MAX_FRAMES", 60)
     monkeypatch.setattr(interning, "MAX_DEPTH", 10)
     items = [
-        {"t": float(i), "kind": "stack", "frames": [["leaf", "a.py", i], ["main", "a.py", i % 7]]}
+        {
+            "t": float(i),
+            "kind": "stack",
+            "pid": 1,
+            "dt": 0,
+            "frames": [["leaf", "a.py", i], ["main", "a.py", i % 7]],
+        }
         for i in range(500)
     ]
     assert list(read(record(tmp_path / "a.gpuwhy.gz", items))[1]) == items
@@ -113,9 +126,11 @@ def test_a_number_that_is_not_finite_is_absent(tmp_path: Path) -> None:
     nan, inf = float("nan"), float("inf")
     path = record(
         tmp_path / "a.gpuwhy.gz",
-        [{"t": 1.0, "kind": "gpm", "dram": nan, "sm": 0.5, "deep": {"x": [1.0, inf]}}],
+        [{"t": 1.0, "kind": "of tomorrow", "dram": nan, "sm": 0.5, "deep": {"x": [1.0, inf]}}],
     )
-    assert list(read(path)[1]) == [{"t": 1.0, "kind": "gpm", "sm": 0.5, "deep": {"x": [1.0, None]}}]
+    assert list(read(path)[1]) == [
+        {"t": 1.0, "kind": "of tomorrow", "sm": 0.5, "deep": {"x": [1.0, None]}}
+    ]
 
 
 def test_nothing_has_the_name_before_the_recording_is_complete(tmp_path: Path) -> None:
@@ -253,7 +268,7 @@ def test_a_newer_version_is_refused_with_the_remedy(tmp_path: Path) -> None:
         ('{"kind": "frame", "id": 1, "frame": ["f", "a.py", 1]}', "out of order"),
         ('{"kind": "frame", "id": 0, "frame": ["f"]}', "not [name, file, line]"),
         ('{"kind": "frame", "id": 0, "frame": ["f", "a.py", 1], "caller": 0}', "unknown caller"),
-        ('{"kind": "stack", "t": 1, "frames": 5}', "unknown frame"),
+        ('{"kind": "stack", "t": 1, "pid": 1, "dt": 0, "frames": 5}', "unknown frame"),
         ("[" * 100_000, "not JSON"),
     ],
 )

@@ -6,7 +6,7 @@ import argparse
 import itertools
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ def from_recording(paths: Sequence[Path], for_s: float | None) -> tuple[Verdict,
     try:
         for chunk in _chunks(playback.play(paths)):
             _feed(pipeline, chunk, names)
-        pipeline.finish()
+        _understood(pipeline.finish, f"{names}: its last observations are")
     except RecordingError as error:
         raise CommandError(str(error), USAGE) from error
     return pipeline.verdicts(for_s), f"from {names}"
@@ -93,14 +93,18 @@ def nothing_seen(verdict: Verdict, recorded: bool) -> str:
 
 
 def _feed(pipeline: Pipeline, chunk: list[Observation], names: str) -> None:
+    since, until = chunk[0].get("t"), chunk[-1].get("t")
+    where = f"{names}: an observation between t={since} and t={until} is"
+    _understood(lambda: pipeline.feed(chunk), where)
+
+
+def _understood(feed: Callable[[], object], where: str) -> None:
+    """Call ``feed``; what no signal can be made of, though its form was right, is bad input."""
     try:
-        pipeline.feed(chunk)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        since, until = chunk[0].get("t"), chunk[-1].get("t")
+        feed()
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise CommandError(
-            f"{names}: an observation between t={since} and t={until} is not of the form of a "
-            f"recording ({type(error).__name__}: {error})",
-            USAGE,
+            f"{where} not of the form of a recording ({type(error).__name__}: {error})", USAGE
         ) from error
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gpuwhy.observe import form
 from gpuwhy.observe.observation import Frame
 from gpuwhy.observe.wire import WireError
 
@@ -57,7 +58,7 @@ class FrameReader:
             self._nodes.clear()
         if number != len(self._nodes) or number >= MAX_FRAMES:
             raise WireError(f"frame {number} is out of order")
-        if not isinstance(frame, list) or not 3 <= len(frame) <= 4:
+        if not isinstance(frame, list) or len(frame) > 4 or form.FRAME(frame):
             raise WireError(f"frame {number} is not [name, file, line]")
         if caller is not None and not self._is_known(caller):
             raise WireError(f"frame {number} has an unknown caller")

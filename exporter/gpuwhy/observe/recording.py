@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 import gpuwhy
-from gpuwhy.observe import wire
+from gpuwhy.observe import form, wire
 from gpuwhy.observe.interning import FrameReader, FrameWriter
 from gpuwhy.observe.observation import Observation
 
@@ -203,6 +203,8 @@ def _check_header(name: Path, line: bytes) -> Header:
     for part in ("host", "hardware", "software", "limits"):
         if not isinstance(found.setdefault(part, {}), dict):
             raise RecordingError(f"{name}, line 1: {part} in the header is no object")
+    if wrong := form.HARDWARE(found["hardware"]):
+        raise RecordingError(f"{name}, line 1: hardware{wrong}")
     return found
 
 
@@ -215,6 +217,8 @@ def _observations(name: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[Ob
                 stacks.add(found)
                 continue
             observation = wire.checked(found)
+            if wrong := form.wrong(observation):
+                raise wire.WireError(wrong)
             if isinstance(observation.get("frames"), int):
                 observation["frames"] = stacks.frames(observation["frames"])
         except wire.WireError as error:
