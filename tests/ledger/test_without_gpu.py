@@ -11,6 +11,11 @@ RANK = {"pid": 7, "ppid": 1, "role": "rank", "run": "r", "rank": 0, "start": 0.0
 TRAIN = ["train", "/job/train.py", 60]
 BACKWARD = [["_engine_run_backward", SITE + "autograd/graph.py", 869], TRAIN]
 METRICS = [["compute_metrics", "/job/train.py", 20], TRAIN]
+LIB = "/usr/lib/python3.12/"
+QUEUE = [["wait", LIB + "threading.py", 359], ["get", LIB + "queue.py", 180], TRAIN]
+JOIN = [["join", LIB + "threading.py", 1151], ["main", "/job/train.py", 90]]
+SELECT = [["select", LIB + "selectors.py", 468], ["run", LIB + "asyncio/base_events.py", 1], TRAIN]
+SLEEP = [["main", "/job/train.py", 9, "sleep"]]
 LOADER = [["__next__", SITE + "utils/data/dataloader.py", 741], TRAIN]
 
 
@@ -40,6 +45,11 @@ def cause(*stacks: tuple[float, list[list[object]]]) -> dict[str, object]:
         ([(0.5, BACKWARD), (0.5, METRICS)], "host"),
         ([(1.0, METRICS)], "none"),  # its own code may be the work
         ([(0.5, BACKWARD), (0.5, [TRAIN])], "none"),  # a line of the loop may be a C call
+        ([(0.2, BACKWARD), (0.8, QUEUE)], "unknown"),  # of whom it waits, nobody saw
+        ([(0.2, BACKWARD), (0.8, SELECT)], "unknown"),
+        ([(1.0, JOIN)], "unknown"),
+        ([(1.0, SLEEP)], "unknown"),
+        ([(0.2, BACKWARD), (0.8, [*SLEEP, ["validate", "/job/train.py", 70]])], "none"),
     ],
 )
 def test_cause(stacks: list[tuple[float, list[list[object]]]], wanted: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuwhy.signals.phases import classify, classify_worker, is_library
+from gpuwhy.signals.phases import WAIT, classify, classify_worker, is_library
 
 SITE = "/venv/lib/python3.12/site-packages/"
 STDLIB = "/usr/lib/python3.12/"
@@ -221,3 +221,41 @@ def test_a_worker_is_named_by_the_helper_of_getitem() -> None:
 
 def test_other_processes_are_no_workers() -> None:
     assert classify_worker(stack(["f", "/job/x.py", 1])) is None
+
+
+@pytest.mark.parametrize(
+    ("frames", "phase", "call"),
+    [
+        ([["wait", STDLIB + "threading.py", 359], ["get", STDLIB + "queue.py", 180]], "user", WAIT),
+        ([["result", STDLIB + "concurrent/futures/_base.py", 451]], "user", WAIT),
+        ([["IMapIterator.next", STDLIB + "multiprocessing/pool.py", 861]], "user", WAIT),
+        ([["EpollSelector.select", STDLIB + "selectors.py", 468]], "user", WAIT),
+        (
+            [["select", STDLIB + "selectors.py", 468], ["load_batch", "/job/a.py", 3]],
+            "data_inline",
+            None,
+        ),
+        ([["dumps", STDLIB + "json/__init__.py", 231]], "user", None),
+    ],
+)
+def test_a_wait_for_another_thread_is_no_python_of_the_job(
+    frames: list[list[object]], phase: str, call: str | None
+) -> None:
+    place = classify(stack(*frames))
+    assert (place.phase, place.call) == (phase, call)
+
+
+@pytest.mark.parametrize(
+    ("name", "phase"),
+    [
+        ("batches", "data_inline"),
+        ("iterate_minibatches", "data_inline"),
+        ("sample_batch", "data_inline"),
+        ("sample_images", "user"),  # what a diffusion model does
+        ("generate_samples", "user"),
+        ("generate_batch_samples", "user"),
+    ],
+)
+def test_names_that_load_and_names_that_infer(name: str, phase: str) -> None:
+    assert classify(stack([name, "/job/train.py", 12])).phase == phase
+    assert classify(stack([name, "/job/train.py", 12, "sleep"])).phase == phase

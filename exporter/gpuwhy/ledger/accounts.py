@@ -42,6 +42,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "no-cgroup",
         "no-processes",
         "no-utilization",
+        "thread-wait",
     ),
 }
 """Every reason an account may carry; the other accounts have none (\"\")."""

@@ -85,3 +85,16 @@ UNKNOWN_SIGNALS = {
     "no-process-list": "gpu_processes",
 }
 """Reason of ``unknown`` -> the signal whose absence left it so."""
+
+UNDECIDED = {
+    "no-evidence": (
+        "what was seen fits no cause: the GPU idles and the host neither waits nor dispatches",
+        "watch longer, or take a profile: gpuwhy profile",
+    ),
+    "thread-wait": (
+        "the main thread waits for another thread or process of the job; its stack does not say "
+        "what that one does",
+        "take a profile, which shows every thread: gpuwhy profile",
+    ),
+}
+"""Reason of ``unknown`` that no missing signal explains -> why, remedy."""

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpuwhy.ledger import thresholds as th
+from gpuwhy.signals.phases import WAIT
 from gpuwhy.signals.row import GpuRow, GpuSignals, RunSignals
 
 Shares = dict[tuple[str, str], float]
@@ -205,6 +206,9 @@ def _idle(gpu: GpuSignals, run: RunSignals, rest: _Rest) -> None:
     for phase, reason in DATA_PHASES.items():
         rest.take("data", _late(run, reason), phases.get(phase, 0.0))
     rest.take("comm", "waiting", phases.get("grad_sync", 0.0))
+    # A wait for another thread or process of the job is not the job's own Python: what that one
+    # does is not in this stack, so it stays unknown.
+    hidden["user"] = hidden.get("user", 0.0) + waits_unseen(run)
     for phase, reason in HOST_PHASES.items():
         rest.take("host", _late(run, reason), phases.get(phase, 0.0) - hidden.get(phase, 0.0))
     _dispatch(run, phases, rest)
@@ -259,11 +263,12 @@ def _copies(
         bound = 1.0 if traffic is None else traffic / th.COPY_SLOW
         rest.take("copy", reason, min(phases.get(phase, 0.0), bound))
     hidden: dict[str, float] = {}
-    unexplained = phases.get("user", 0.0) - run.calls.get("sleep", 0.0)
+    unexplained = phases.get("user", 0.0) - run.calls.get("sleep", 0.0) - waits_unseen(run)
     if traffic is None:
         # A line of the training loop itself may be a copy: without the link's traffic it cannot
         # be told from the job's own Python.
-        hidden["user"] = rest.take("unknown", "no-gpm", run.loop_lines)
+        own = max(0.0, run.loop_lines - waits_unseen(run))
+        hidden["user"] = rest.take("unknown", "no-gpm", own)
         return hidden
     if unexplained <= 0:
         return hidden
@@ -295,12 +300,19 @@ def _dispatch(run: RunSignals, phases: Mapping[str, float], rest: _Rest) -> None
 def dispatches_flat_out(run: RunSignals) -> bool:
     """Outside its waits the rank's process uses a whole core: nothing withholds it."""
     phases: Mapping[str, float] = run.phases or {}
-    waits = phases.get("data_wait", 0.0) + run.calls.get("sleep", 0.0)
+    waits = phases.get("data_wait", 0.0) + run.calls.get("sleep", 0.0) + waits_unseen(run)
     return (run.cpu or 0.0) >= th.DISPATCH_CPU * max(0.2, 1.0 - waits)
+
+
+def waits_unseen(run: RunSignals) -> float:
+    """Share of the second that the main thread waited for another thread or process of the job."""
+    return run.calls.get(WAIT, 0.0)
 
 
 def _why_not_launch(run: RunSignals, phases: Mapping[str, float]) -> str:
     dispatch = sum(phases.get(p, 0.0) for p in DISPATCH_PHASES)
+    if waits_unseen(run) >= max(0.1, dispatch):
+        return "thread-wait"
     if dispatch < 0.1:
         return "no-evidence"
     if run.cpu is None:

@@ -53,6 +53,9 @@ class Window:
     def call(self, name: str) -> float:
         return _mean(run.calls.get(name, 0.0) for run in self.runs) or 0.0
 
+    def context(self, name: str) -> float:
+        return _mean(run.contexts.get(name, 0.0) for run in self.runs) or 0.0
+
     def queue(self, name: str) -> float | None:
         return _mean(getattr(run.queue, name) for run in self.runs if run.queue is not None)
 

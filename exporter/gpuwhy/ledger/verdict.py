@@ -10,8 +10,9 @@ from gpuwhy.ledger import thresholds as th
 from gpuwhy.ledger.accounts import ACCOUNTS, CAUSES
 from gpuwhy.ledger.advice import next_action
 from gpuwhy.ledger.evidence import evidence_for, function_for
-from gpuwhy.ledger.sight import UNKNOWN_SIGNALS, cannot_see
+from gpuwhy.ledger.sight import UNDECIDED, UNKNOWN_SIGNALS, cannot_see
 from gpuwhy.ledger.summary import Window
+from gpuwhy.signals.phases import WAIT
 from gpuwhy.signals.row import Function, GpuRow, GpuSignals
 
 if TYPE_CHECKING:
@@ -114,9 +115,11 @@ def _losses_from_phases(window: Window) -> dict[str, float]:
     if denied >= th.QUOTA_THROTTLED:
         return {"quota": min(1.0, denied)}
     losses["comm"] = window.phase("grad_sync") or 0.0
+    idle = window.call("sleep") + window.call(WAIT)  # no work, but for what is not told
+    losses["unknown"] = min(idle, window.phase("user") or 0.0) - window.context("evaluation")
     if (window.phase("backward", "optimizer") or 0.0) >= 0.1:
         own = (window.phase("user") or 0.0) - (window.run("loop_lines") or 0.0)
-        own = max(0.0, own - window.call("sleep"))
+        own = max(0.0, own - window.call("sleep") - window.call(WAIT))
         losses["host"] = own + (window.phase("logging", "gc") or 0.0)
     return losses
 
@@ -172,15 +175,8 @@ def _with_deciding(
     signal = UNKNOWN_SIGNALS.get(reason, "evidence")
     if any(b["signal"] == signal for b in blind):
         return blind
-    why = (
-        "what was seen fits no cause: the GPU idles and the host neither waits nor dispatches"
-        if signal == "evidence"
-        else f"{signal} was not seen, and it decides here"
-    )
-    remedy = (
-        "watch longer, or take a profile: gpuwhy profile"
-        if signal == "evidence"
-        else ("see gpuwhy doctor")
+    why, remedy = UNDECIDED.get(
+        reason, (f"{signal} was not seen, and it decides here", "see gpuwhy doctor")
     )
     return [*blind, {"signal": signal, "why": why, "remedy": remedy}]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpuwhy.observe.observation import Observation
-from gpuwhy.signals.phases import Place, WorkerPlace, classify, classify_worker
+from gpuwhy.signals.phases import WAIT, Place, WorkerPlace, classify, classify_worker
 from gpuwhy.signals.row import Function, InputQueue
 from gpuwhy.signals.tracks import Samples
 
@@ -64,13 +64,18 @@ def host_phases(stacks: Samples, second: int) -> HostPhases | None:
         return None
     tally = _Tally()
     others: dict[str, float] = defaultdict(float)
+    helpers = _Tally()
     for stack, weight in span:
         if stack.get("main"):
             tally.add(classify(stack["frames"]), weight)
         elif stack["frames"]:
-            others[classify(stack["frames"]).phase] += weight
+            place = classify(stack["frames"])
+            others[place.phase] += weight
+            if place.phase == "data_inline":
+                helpers.add(place, weight)
     if tally.total <= 0:
         return None
+    _fetched_by_helpers(tally, helpers)
     shares = {phase: weight / tally.total for phase, weight in tally.phases.items()}
     # A collective may be waited for in an autograd thread while the main thread sits in backward.
     moved = min(others["grad_sync"] / tally.total, shares.get("backward", 0.0))
@@ -85,6 +90,19 @@ def host_phases(stacks: Samples, second: int) -> HostPhases | None:
         _loop_lines(tally),
         tally.samples,
     )
+
+
+def _fetched_by_helpers(tally: _Tally, helpers: _Tally) -> None:
+    """A main thread that waits while a thread of its own process makes the next batch waits for
+    its input pipeline (threads as loaders: a queue, a Future)."""
+    fetched = min(tally.calls.get(WAIT, 0.0), helpers.total, tally.phases.get("user", 0.0))
+    if fetched <= 0:
+        return
+    tally.calls[WAIT] -= fetched
+    tally.phases["user"] -= fetched
+    tally.phases["data_wait"] += fetched
+    for (_, function), weight in helpers.functions.items():
+        tally.functions[("data_wait", function)] += weight
 
 
 def _loop_lines(tally: _Tally) -> float:

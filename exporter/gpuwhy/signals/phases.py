@@ -23,11 +23,21 @@ _ML_FRAMEWORK = re.compile(
 )
 _LOADING = re.compile(
     r"^__getitem__$|^__getitems__$|^_?(?:tokeni[sz]e|preprocess|augment|collate)|_(?:tokeni[sz]e|augment)$"
-    r"|^_?(?:load|read|fetch|get|next|make|prepare|sample|generate|iter)_.*"
+    r"|^_?(?:load|read|fetch|get|next|make|prepare|iter)_.*"
     r"(?:batch|sample|example|image|record|shard|data)"
     r"|^_?(?:decode|augment|transform|load|read|parse)_?(?:jpe?g|image|png|audio|video|text|record"
     r"|sample|example|batch)|^(?:data|batch)_?(?:loader|generator|iterator|iter)"
+    # by themselves these two are what a model does too: sample_images, generate_samples
+    r"|^_?(?:sample|generate)_(?:\w+_)?(?:mini_?)?(?:batch|batches|data)$"
+    r"|^_?(?:iter(?:ate)?_)?(?:mini_?)?batches$"
 )
+_WAIT = re.compile(
+    r"/(?:threading|queue|selectors|subprocess|asyncio/\w+|concurrent/futures/_base"
+    r"|multiprocessing/(?:connection|pool|queues|synchronize|popen_\w+))\.py$"
+)
+"""Where the standard library blocks until another thread or process has done something."""
+WAIT = "wait"
+"""The call of a stack that ends there. What is waited for, the stack does not say."""
 _ENTRIES = ("__getitem__", "__getitems__", "__next__", "__iter__", "__call__")
 """How a worker enters the user's dataset."""
 
@@ -35,7 +45,8 @@ _ENTRIES = ("__getitem__", "__getitems__", "__next__", "__iter__", "__call__")
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a stack is: phase, context ("evaluation" or None), the function to name for it, and
-    whether its leaf is the user's own line (then a C call may hide below it)."""
+    whether its leaf is the user's own line (then a C call may hide below it), and what is called:
+    one of CALLS, or WAIT."""
 
     phase: str
     context: str | None
@@ -67,7 +78,13 @@ def _classify(frames: tuple[tuple[str, str, int, str | None], ...]) -> Place:
     user_leaf = not is_library(leaf[1])
     phase = _phase(frames, user_leaf)
     context = "evaluation" if any(_context(name, file) for name, file, _, _ in frames) else None
-    return Place(phase, context, user_function(frames), user_leaf, leaf[3] if user_leaf else None)
+    return Place(phase, context, user_function(frames), user_leaf, _call(leaf, phase, user_leaf))
+
+
+def _call(leaf: tuple[str, str, int, str | None], phase: str, user_leaf: bool) -> str | None:
+    if user_leaf:
+        return leaf[3]
+    return WAIT if phase == "user" and is_library(leaf[1]) and _WAIT.search(leaf[1]) else None
 
 
 def _phase(frames: tuple[tuple[str, str, int, str | None], ...], user_leaf: bool) -> str:
@@ -82,7 +99,7 @@ def _phase(frames: tuple[tuple[str, str, int, str | None], ...], user_leaf: bool
                 best = phase
         closure_seen = closure_seen or short == "closure"
     call = CALL_PHASES.get(frames[0][3] or "") if user_leaf else None
-    if call is not None and (best is None or _RANK.get(call, 99) < _RANK[best]):
+    if call is not None and call in _RANK and (best is None or _RANK[call] < _RANK[best]):
         return call
     if best is not None:
         return best
