@@ -28,13 +28,13 @@ COST = "docs/cost.md"
 WINDOW = "20 s"
 """The window whose figures are quoted."""
 SHOWN = re.compile(r"^(```\n\$ (gpuwhy [^\n]+)\n)(.*?)^```$", re.DOTALL | re.MULTILINE)
-MARKED = "<!-- {0} -->\n(.*?)<!-- /{0} -->"
 
 WORDS: Mapping[str, Mapping[str, str]] = {
     "en": {
-        "accuracy": "| jobs of the part | jobs | windows | right | 95 % interval | unknown | wrong |",
+        "accuracy": "| part | jobs | windows | right | 95 % interval | unknown | wrong |",
         "cost": "| job | slowdown, mean step (95 % interval) | the same without gpuwhy |",
-        "no cost": "The cost to a job has not been measured yet; no figure is claimed.",
+        "no cost": "The cost to a job has not been measured yet; no figure is claimed. How it will "
+        "be measured: [docs/cost.md](docs/cost.md).",
         "cost from": "Measured on an H200, exporter at its defaults; more, and the commands that "
         "repeat it, in [docs/cost.md](docs/cost.md).",
         "held back": "held back, all",
@@ -43,9 +43,10 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "tuned on": "tuned on",
     },
     "zh": {
-        "accuracy": "| 哪部分任务 | 任务数 | 窗口数 | 判对 | 95 % 区间 | 答 unknown | 判错 |",
+        "accuracy": "| 部分 | 任务数 | 窗口数 | 判对 | 95 % 区间 | 答 unknown | 判错 |",
         "cost": "| 任务 | 平均 step 变慢（95 % 区间） | 不开 gpuwhy 的对照 |",
-        "no cost": "对任务的影响还没有测过，这里不写没有依据的数字。",
+        "no cost": "对任务的影响还没有测过，这里不写没有依据的数字；怎么测见 "
+        "[docs/cost.md](docs/cost.md)。",
         "cost from": "在 H200 上以默认设置测得；完整数据和复现命令见 "
         "[docs/cost.md](docs/cost.md)。",
         "held back": "预留，全部",
@@ -80,15 +81,19 @@ def fresh(page: Path) -> str:
     words = WORDS["zh" if ".zh" in page.name else "en"]
     text = SHOWN.sub(lambda m: f"{m[1]}{printed(m[2])}```", page.read_text(encoding="utf-8"))
     for name, table in (("accuracy", accuracy), ("cost", cost)):
-        made = f"<!-- {name} -->\n{table(words)}<!-- /{name} -->"
-        text = re.sub(MARKED.format(name), lambda _, made=made: made, text, flags=re.DOTALL)
+        begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        before, mark, rest = text.partition(begin)
+        if mark:
+            text = before + begin + table(words) + end + rest.partition(end)[2]
     return text
 
 
 @cache
 def printed(command: str) -> str:
     """What a command on a recording prints, run in the root of the project."""
-    output, here = io.StringIO(), Path.cwd()
+    # a stream with an encoding: the report draws its bars in what that can show
+    written, here = io.BytesIO(), Path.cwd()
+    output = io.TextIOWrapper(written, encoding="utf-8")
     os.chdir(ROOT)
     try:
         with contextlib.redirect_stdout(output):
@@ -97,7 +102,8 @@ def printed(command: str) -> str:
         os.chdir(here)
     if status != 0:
         raise ValueError(f"{command}: exit status {status}")
-    return output.getvalue()
+    output.flush()
+    return written.getvalue().decode()
 
 
 def accuracy(words: Mapping[str, str]) -> str:
