@@ -254,6 +254,7 @@ def test_the_scrape_configuration_is_yaml() -> None:
 
 
 @pytest.mark.full
+@pytest.mark.skipif(shutil.which("patch") is None, reason="no patch: apt-get install patch")
 def test_a_signal_an_alert_and_a_panel_are_added_as_written(tmp_path: Path) -> None:
     """The patches and commands of docs/adding.md, in a copy of the project."""
     copy = tmp_path / "project"
