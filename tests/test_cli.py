@@ -16,6 +16,7 @@ from gpuwhy.commands import diagnose
 from gpuwhy.commands.command import CommandError
 
 DIAGNOSE = (sys.executable, "-m", "gpuwhy", "diagnose")
+RECORDING = Path(__file__).parent / "recordings" / "healthy.gpuwhy.gz"
 Output = pytest.CaptureFixture[str]
 
 
@@ -161,3 +162,26 @@ def test_python_m_gpuwhy_is_gpuwhy(recordings: Path) -> None:
         check=True,
     )
     assert json.loads(done.stdout)["gpus"][0]["cause"] == "data"
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_closed_stream_is_no_failure(stream: str) -> None:
+    closed = 1 if stream == "stdout" else 2
+    command = [*DIAGNOSE, "--recording", str(RECORDING)]
+    shell = f'exec "$@" {closed}>&-'
+    done = subprocess.run(["sh", "-c", shell, "sh", *command], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert "unexpected" not in done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_behind_standard_output_is_said() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*DIAGNOSE, "--recording", str(RECORDING)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "gpuwhy: cannot write the output: No space left on device\n"

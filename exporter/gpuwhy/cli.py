@@ -6,6 +6,7 @@ Exit status: 0 answered, 1 nothing to observe or a check failed, 2 bad input or 
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import logging
 import os
@@ -24,6 +25,9 @@ from gpuwhy.settings import Option, Settings, SettingsError
 log = logging.getLogger(__name__)
 
 INTERRUPTED = 130
+
+_NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a write to a redirected standard output may end in."""
 
 
 def _file(parser: argparse.ArgumentParser, meaning: str) -> None:
@@ -241,9 +245,7 @@ def _add(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")  # foreign names, any locale
+    _prepare_streams()
     parser = build_parser()
     arguments = parser.parse_args(argv)
     try:
@@ -257,13 +259,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # `gpuwhy ... | head`: the reader has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ANSWERED
+    except OSError as error:
+        if error.filename is None and error.errno in _NOT_WRITTEN:
+            return _fail(f"cannot write the output: {error.strerror}", NOTHING)
+        return _unexpected(error)
     except Exception as error:
-        log.debug("unexpected failure", exc_info=True)
-        return _fail(
-            f"unexpected failure: {type(error).__name__}: {error}; run again with "
-            "--log.level debug for the details, and please report them",
-            NOTHING,
-        )
+        return _unexpected(error)
+
+
+def _unexpected(error: Exception) -> int:
+    log.debug("unexpected failure", exc_info=True)
+    return _fail(
+        f"unexpected failure: {type(error).__name__}: {error}; run again with "
+        "--log.level debug for the details, and please report them",
+        NOTHING,
+    )
+
+
+def _prepare_streams() -> None:
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started us: `gpuwhy ... >&-`
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+        stream = getattr(sys, name)
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # foreign names, any locale
 
 
 def _run(parser: Parser, arguments: argparse.Namespace) -> int:
