@@ -29,7 +29,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     try:
         format_of(path)
         pid = settings.pid if settings.pid is not None else find_rank(settings)
-        with live.Progress(sys.stderr, seconds, f"profiling {pid}") as progress:
+        progress = live.Progress(sys.stderr, seconds, f"profiling {pid}")
+        with live.ending_on_sigterm(), progress:
             stacks = profile(
                 pid, seconds, path, progress=lambda done, _: progress.show(done, "waits included")
             )
