@@ -11,13 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 
+PROFILE = (sys.executable, "-m", "gpuwhy", "profile")
+
 
 def test_sigterm_leaves_the_file_and_no_sampler(tmp_path: Path) -> None:
     job = subprocess.Popen([sys.executable, "-c", "import time\nwhile True: time.sleep(0.1)"])
     target = tmp_path / "job.svg"
     profile = subprocess.Popen(
-        [sys.executable, "-m", "gpuwhy", "profile"]
-        + ["--pid", str(job.pid), "--for", "60s", str(target)],
+        [*PROFILE, "--pid", str(job.pid), "--for", "60s", str(target)],
         stderr=subprocess.PIPE,
         text=True,
     )
