@@ -15,7 +15,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from jobs import large, large_layers
 
-LATE_S = 0.02
+LATE_S = 0.05
 
 Profile = Callable[..., None]
 

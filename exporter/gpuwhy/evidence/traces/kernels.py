@@ -37,7 +37,7 @@ def tiny_ratio(gpu: Gpu) -> float | None:
     if not rows.any():
         return None
     lengths = (gpu.activities.end - gpu.activities.start)[rows]
-    return float(np.mean(lengths < TINY_NS))
+    return round(float(np.mean(lengths < TINY_NS)), 4)
 
 
 def distribution(who: Row, gpu: Gpu) -> list[Row]:

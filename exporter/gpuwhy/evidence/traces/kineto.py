@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import struct
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -248,9 +249,10 @@ def _duration(event: Event) -> int:
 
 
 def _stream(value: Any) -> int:
-    """``7`` or, in old versions, ``stream 7``; some streams are numbered beyond 32 bits."""
-    number = int(str(value).rpartition(" ")[2])
-    return number if abs(number) < 2**31 else number % 2**31
+    """``7`` or, in old versions, ``stream 7``; any other name stands for a stream of its own."""
+    text = str(value).rpartition(" ")[2]
+    number = int(text) if text.isascii() and text.isdecimal() else zlib.crc32(text.encode())
+    return number % 2**31
 
 
 def _message(args: Mapping[str, Any]) -> Message:

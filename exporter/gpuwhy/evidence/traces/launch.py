@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpuwhy.evidence.traces.gpu import Gpu
-from gpuwhy.evidence.traces.kernels import launch_waits
+from gpuwhy.evidence.traces.kernels import launch_waits, tiny_ratio
 from gpuwhy.evidence.traces.operators import REGIONS, region_of
 from gpuwhy.evidence.traces.tables import WHO, Column, Row, Table, quantile, ratio
 from gpuwhy.evidence.traces.trace import Ids
@@ -80,6 +80,7 @@ LAUNCHES = Table(
         Column("ahead", "ahead (median)", "s"),
         Column("ahead_low", "least tenth", "s"),
         Column("empty_ratio", "queue empty", "ratio"),
+        Column("tiny_ratio", "kernels below 5 us", "ratio"),
     ),
 )
 
@@ -97,5 +98,6 @@ def table(who: Row, gpu: Gpu) -> list[Row]:
         "ahead": found.ahead_median,
         "ahead_low": found.ahead_low,
         "empty_ratio": found.empty,
+        "tiny_ratio": tiny_ratio(gpu),
     }
     return [{key: value for key, value in row.items() if value is not None}]
