@@ -32,11 +32,15 @@ SHOWN = re.compile(r"^(```\n\$ (gpuwhy [^\n]+)\n)(.*?)^```$", re.DOTALL | re.MUL
 WORDS: Mapping[str, Mapping[str, str]] = {
     "en": {
         "accuracy": "| part | jobs | windows | right | 95 % interval | unknown | wrong |",
-        "cost": "| job | slowdown, mean step (95 % interval) | the same without gpuwhy |",
+        "cost": "| job | windows on / control | slowdown, mean step | control without gpuwhy "
+        "| exporter's CPU | memory |",
         "no cost": "The cost to a job has not been measured yet; no figure is claimed. How it will "
         "be measured: [docs/cost.md](docs/cost.md).",
-        "cost from": "Measured on an H200, exporter at its defaults; more, and the commands that "
-        "repeat it, in [docs/cost.md](docs/cost.md).",
+        "cost known": "Measured on an H200, exporter at its defaults. More, and the commands that "
+        "repeat it: [docs/cost.md](docs/cost.md).",
+        "cost not known": "Measured on an H200, exporter at its defaults, in **too few windows for "
+        "an interval**: nothing large was seen, and no more than that is claimed. More, and the "
+        "commands that repeat it: [docs/cost.md](docs/cost.md).",
         "held back": "held back, all",
         "held back, faulty": "held back, faulty",
         "held back, healthy or pausing": "held back, healthy or pausing",
@@ -44,11 +48,14 @@ WORDS: Mapping[str, Mapping[str, str]] = {
     },
     "zh": {
         "accuracy": "| 部分 | 任务数 | 窗口数 | 判对 | 95 % 区间 | 答 unknown | 判错 |",
-        "cost": "| 任务 | 平均 step 变慢（95 % 区间） | 不开 gpuwhy 的对照 |",
+        "cost": "| 任务 | 窗口数（开 / 对照） | 平均 step 变慢 | 不开 gpuwhy 的对照 "
+        "| exporter 的 CPU | 内存 |",
         "no cost": "对任务的影响还没有测过，这里不写没有依据的数字；怎么测见 "
         "[docs/cost.md](docs/cost.md)。",
-        "cost from": "在 H200 上以默认设置测得；完整数据和复现命令见 "
+        "cost known": "在 H200 上以默认设置测得；完整数据和复现命令见 "
         "[docs/cost.md](docs/cost.md)。",
+        "cost not known": "在 H200 上以默认设置测得，但**窗口太少，给不出区间**："
+        "只能说没有看到大的影响，不能说更多。完整数据和复现命令见 [docs/cost.md](docs/cost.md)。",
         "held back": "预留，全部",
         "held back, faulty": "预留，有故障",
         "held back, healthy or pausing": "预留，健康或正常停顿",
@@ -116,13 +123,20 @@ def accuracy(words: Mapping[str, str]) -> str:
 
 
 def cost(words: Mapping[str, str]) -> str:
-    """Each job's slowdown as docs/cost.md has it, or that there is no figure yet."""
-    rows = [cells for cells in _rows(ROOT / COST) if len(cells) == 9 and "bound by" in cells[0]]
-    if not rows:
+    """Each job's slowdown beside its control, and what the exporter used, as docs/cost.md has them;
+    or that there is no figure yet."""
+    rows = _rows(ROOT / COST)
+    own = {cells[0]: cells for cells in rows if len(cells) == 5}
+    jobs = [cells for cells in rows if len(cells) == 9 and "bound by" in cells[0]]
+    if not jobs:
         return words["no cost"] + "\n"
-    lines = [words["cost"], "| --- " * 3 + "|"]
-    lines += [f"| {cells[0]} | {cells[3]} | {cells[4]} |" for cells in rows]
-    return "\n".join([*lines, "", words["cost from"]]) + "\n"
+    lines = [words["cost"], "| --- " * 6 + "|"]
+    for cells in jobs:
+        variant = next((name for name in own if f" {name}," in cells[0]), None)
+        used = own[variant][1:3] if variant else ["-", "-"]
+        lines.append("| " + " | ".join([cells[0], *cells[2:5], *used]) + " |")
+    sure = all("(" in cells[3] for cells in jobs)
+    return "\n".join([*lines, "", words["cost known" if sure else "cost not known"]]) + "\n"
 
 
 def _rows(page: Path) -> list[list[str]]:

@@ -53,13 +53,19 @@ def test_a_stale_page_is_noticed(tmp_path: Path) -> None:
 
 
 def test_figures_of_cost_are_taken_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    cells = "| cnn c01, bound by its GPU | 51 ms | 9 / 9 | +0.10 % | 0 % | 0 % | 0 % | - | - |\n"
+    cells = "| cnn c01, bound by its GPU | 51 ms | 9 / 8 | +0.10 % | 0 % | - | - | - | - |\n"
+    own = "| c01 | 8 % of a core | 123 MB | 2 s | 3 s |\n"
     (tmp_path / "docs").mkdir()
     monkeypatch.setattr(documents, "ROOT", tmp_path)
     words = documents.WORDS["en"]
     assert documents.cost(words) == words["no cost"] + "\n"
-    (tmp_path / documents.COST).write_text(cells)
-    assert "| cnn c01, bound by its GPU | +0.10 % | 0 % |" in documents.cost(words)
+    (tmp_path / documents.COST).write_text(cells + own)
+    shown = documents.cost(words)
+    row = "| cnn c01, bound by its GPU | 9 / 8 | +0.10 % | 0 % | 8 % of a core | 123 MB |"
+    assert row in shown
+    assert words["cost not known"] in shown
+    (tmp_path / documents.COST).write_text(cells.replace("+0.10 %", "+0.10 % (0.00 to +0.20)"))
+    assert words["cost known"] in documents.cost(words)
 
 
 # -- links and anchors ---------------------------------------------------------------------------
