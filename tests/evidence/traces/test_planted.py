@@ -1,4 +1,4 @@
-"""Traces of jobs with one planted cause each, made on H200 GPUs (``bench/traces/make_traces.py``)."""
+"""Traces of jobs with one planted cause each, made on H200 GPUs by bench/traces/make_traces.py."""
 
 from __future__ import annotations
 
