@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from gpuwhy import values
 from gpuwhy.commands.command import ANSWERED, NOTHING, CommandError
-from gpuwhy.commands.profile import find_rank
 from gpuwhy.evidence import commands_to_print
 from gpuwhy.evidence.job_command import Job, JobCommandError, of_command, of_process
 from gpuwhy.settings import Settings
@@ -69,6 +68,8 @@ def job_of(arguments: argparse.Namespace, settings: Settings) -> Job:
         command = command[1:]
     if command:
         return of_command(command)
+    from gpuwhy.commands.profile import find_rank
+
     try:
         return of_process(settings.pid if settings.pid is not None else find_rank(settings))
     except JobCommandError as error:
