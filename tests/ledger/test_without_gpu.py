@@ -19,6 +19,17 @@ SLEEP = [["main", "/job/train.py", 9, "sleep"]]
 LOADER = [["__next__", SITE + "utils/data/dataloader.py", 741], TRAIN]
 
 
+def test_there_is_no_talk_of_gpu_time() -> None:
+    pipeline = Pipeline()
+    for t in range(1000, 1030):
+        stack = {"kind": "stack", "t": float(t), "dt": 1.0, "pid": 7, "main": True}
+        table = {"kind": "processes", "t": float(t), "processes": [RANK]}
+        pipeline.feed([table, {**stack, "frames": LOADER}])
+    pipeline.finish()
+    (run,) = pipeline.verdicts()["runs"]
+    assert run["summary"].startswith("100% of the host's time lost to data")
+
+
 def cause(*stacks: tuple[float, list[list[object]]]) -> dict[str, object]:
     pipeline = Pipeline()
     for t in range(1000, 1030):

@@ -254,8 +254,25 @@ def test_a_wait_for_another_thread_is_no_python_of_the_job(
         ("sample_images", "user"),  # what a diffusion model does
         ("generate_samples", "user"),
         ("generate_batch_samples", "user"),
+        ("make_images", "user"),
+        ("load_data_and_train", "user"),
     ],
 )
 def test_names_that_load_and_names_that_infer(name: str, phase: str) -> None:
     assert classify(stack([name, "/job/train.py", 12])).phase == phase
     assert classify(stack([name, "/job/train.py", 12, "sleep"])).phase == phase
+
+
+def test_importing_a_loading_library_loads_no_batch() -> None:
+    load = ["_call_with_frames_removed", "<frozen importlib._bootstrap>", 241]
+    frames = stack(
+        ["field", STDLIB + "dataclasses.py", 400],
+        ["_declare", SITE + "datasets/features/features.py", 91],
+        ["<module>", SITE + "datasets/features/features.py", 12],
+        load,
+        ["<module>", SITE + "datasets/__init__.py", 17],
+        load,
+    )
+    assert classify(frames).phase == "import"
+    own = stack(["fetch", SITE + "datasets/table.py", 9], ["<module>", "/job/loop.py", 3], load)
+    assert classify(own).phase == "data_inline"

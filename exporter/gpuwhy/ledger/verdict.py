@@ -242,12 +242,15 @@ def _weight(member: Verdict) -> float:
 def _summary(members: Sequence[Verdict], decisive: Verdict, late: set[int]) -> str:
     cause = decisive["cause"]
     if cause == "none":
-        return "healthy: no cause takes a noticeable share of GPU time"
+        return "healthy: no cause takes a noticeable share of " + (
+            "the host's time" if decisive["uuid"] is None else "GPU time"
+        )
     if cause == "unknown":
         missing = ", ".join(b["signal"] for b in decisive["cannot_see"]) or "evidence"
         return f"cannot tell: {missing} missing"
     first = decisive["causes"][0]
-    text = f"{first['lost_ratio']:.0%} of GPU time lost to {cause}"
+    whose = "the host's" if decisive["uuid"] is None else "GPU"
+    text = f"{first['lost_ratio']:.0%} of {whose} time lost to {cause}"
     if decisive["rank"] is not None and len(members) > 1:
         text += f" on rank {decisive['rank']}"
         if decisive.get("pid") in late:

@@ -23,12 +23,12 @@ _ML_FRAMEWORK = re.compile(
 )
 _LOADING = re.compile(
     r"^__getitem__$|^__getitems__$|^_?(?:tokeni[sz]e|preprocess|augment|collate)|_(?:tokeni[sz]e|augment)$"
-    r"|^_?(?:load|read|fetch|get|next|make|prepare|iter)_.*"
+    r"|^_?(?:load|read|fetch|get|next|prepare|iter)_.*"
     r"(?:batch|sample|example|image|record|shard|data)"
     r"|^_?(?:decode|augment|transform|load|read|parse)_?(?:jpe?g|image|png|audio|video|text|record"
     r"|sample|example|batch)|^(?:data|batch)_?(?:loader|generator|iterator|iter)"
-    # by themselves these two are what a model does too: sample_images, generate_samples
-    r"|^_?(?:sample|generate)_(?:\w+_)?(?:mini_?)?(?:batch|batches|data)$"
+    # by themselves these are what a model does too: sample_images, generate_samples
+    r"|^_?(?:sample|generate|make)_(?:\w+_)?(?:mini_?)?(?:batch|batches|data|examples?|records?)$"
     r"|^_?(?:iter(?:ate)?_)?(?:mini_?)?batches$"
 )
 _WAIT = re.compile(
@@ -38,6 +38,8 @@ _WAIT = re.compile(
 """Where the standard library blocks until another thread or process has done something."""
 WAIT = "wait"
 """The call of a stack that ends there. What is waited for, the stack does not say."""
+_TRAINS = re.compile(r"train|fit|model|loss|grad|eval", re.IGNORECASE)
+"""A function that says so does more than loading: ``load_data_and_train``."""
 _ENTRIES = ("__getitem__", "__getitems__", "__next__", "__iter__", "__call__")
 """How a worker enters the user's dataset."""
 
@@ -90,7 +92,10 @@ def _call(leaf: tuple[str, str, int, str | None], phase: str, user_leaf: bool) -
 def _phase(frames: tuple[tuple[str, str, int, str | None], ...], user_leaf: bool) -> str:
     best: str | None = None
     closure_seen = False
-    for name, file, _, _ in frames:
+    for i, (name, file, _, _) in enumerate(frames):
+        if _imported(frames, i):
+            best = "import"  # whatever a library does while it is being imported
+            continue
         short = last_part(name)
         for phase in _frame_phases(short, file):
             if phase == "optimizer" and closure_seen:
@@ -108,6 +113,14 @@ def _phase(frames: tuple[tuple[str, str, int, str | None], ...], user_leaf: bool
     return "user" if user_leaf or not _ML_FRAMEWORK.search(frames[0][1]) else "framework"
 
 
+def _imported(frames: tuple[tuple[str, str, int, str | None], ...], i: int) -> bool:
+    """Is frame ``i`` a library's module that is being imported? (``import datasets`` loads no
+    batch; and a training loop may run while the user's own module is imported.)"""
+    name, file = frames[i][:2]
+    called_by = frames[i + 1][1] if i + 1 < len(frames) else ""
+    return name == "<module>" and is_library(file) and called_by.startswith("<frozen importlib")
+
+
 @lru_cache(maxsize=50_000)
 def _frame_phases(name: str, file: str) -> tuple[str, ...]:
     return () if NEUTRAL.search(file) else tuple(dict.fromkeys(matches(name, file)))
@@ -117,7 +130,8 @@ def _frame_phases(name: str, file: str) -> tuple[str, ...]:
 def _loads(name: str, file: str) -> bool:
     """Is it the user's own loading code, by what people call it? (JAX and hand-written loops have
     no DataLoader to be known by.)"""
-    return not is_library(file) and _LOADING.search(last_part(name)) is not None
+    short = last_part(name)
+    return not is_library(file) and bool(_LOADING.search(short)) and not _TRAINS.search(short)
 
 
 @lru_cache(maxsize=50_000)
