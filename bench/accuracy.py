@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import truth
-from gpuwhy.ledger.book import Entry
+from gpuwhy.ledger.entry import Entry
 from gpuwhy.ledger.verdict import verdict
 from gpuwhy.observe.recording import read
 from gpuwhy.pipeline import Pipeline

@@ -142,9 +142,10 @@ def test_every_module_says_what_it_is_and_stays_short(path: Path) -> None:
 def test_no_shelling_out_to_nvidia_smi_and_no_blocking_calls() -> None:
     for path in MODULES:
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        texts = [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)]
-        commands = {text for text in texts if text in ("nvidia-smi", "nvmlDeviceGetPcieThroughput")}
-        assert not commands, f"{name_of(path)} names {commands} as a thing to call"
+        texts = {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant)}
+        assert "nvmlDeviceGetPcieThroughput" not in texts, f"{name_of(path)}: it blocks for 20 ms"
+        starts = "subprocess" in path.read_text(encoding="utf-8")  # else it is the name of a format
+        assert not (starts and "nvidia-smi" in texts), f"{name_of(path)} starts nvidia-smi"
 
 
 def test_the_layout_is_the_documented_one() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -38,7 +39,7 @@ class Reviews(Dataset):  # type: ignore[type-arg]
 def train(loader: DataLoader, truth_path: str, step_s: float) -> None:  # type: ignore[type-arg]
     model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
-    truth = open(truth_path, "w", buffering=1)  # noqa: SIM115
+    truth = Path(truth_path).open("w", buffering=1)  # noqa: SIM115
     batches = iter(loader)
     for step in range(1_000_000):
         start = time.time()

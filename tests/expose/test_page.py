@@ -69,7 +69,7 @@ def test_a_verdict_is_told_in_words_with_evidence_and_next_action() -> None:
         "Text.tokenize",
         "/job/data.py:24",
         "Tokenise once, ahead of training.",
-        "47 % of the time, 29 of 61 GPU-seconds; 1.17 an hour at 2.5 a GPU-hour; 90 % sure",
+        "47 % of the time, 29 of 61 GPU-seconds; 1.17 an hour at 2.5 a GPU-hour; confidence 0.90",
         "Starved by its loader.",
         "What cannot be seen",
         "mount /sys/fs/cgroup",

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpuwhy.ledger.book import Entry
+from gpuwhy.ledger.entry import Entry
 from gpuwhy.ledger.verdict import verdict
 from gpuwhy.observe.observation import Observation
 from gpuwhy.observe.recording import read

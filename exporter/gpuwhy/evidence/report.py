@@ -138,7 +138,7 @@ def _cost(cause: Mapping[str, Any], shares: Sequence[float], seconds: float, gpu
         )
     sure = cause.get("confidence")
     if isinstance(sure, int | float):
-        return f"{cost}; {sure * 100:.0f} % sure"
+        return f"{cost}; confidence {sure:.2f}"
     return f"{cost}; confidence {printable(sure)}" if sure else cost
 
 
@@ -148,7 +148,7 @@ def evidence_line(evidence: Mapping[str, Any]) -> str:
     value = evidence.get("value")
     if value is not None:
         unit = evidence.get("unit")
-        text += f": {_quantity(value, None if unit and unit in text else unit)}"
+        text += f": {_quantity(value, None if unit in text.split() else unit)}"
     source = evidence.get("source")
     return f"{text} [{printable(source)}]" if source else text
 

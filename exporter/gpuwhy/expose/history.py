@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpuwhy.ledger.accounts import ACCOUNTS
-from gpuwhy.ledger.book import Entry, device_view
+from gpuwhy.ledger.book import device_view
+from gpuwhy.ledger.entry import Entry
 from gpuwhy.ledger.split import Split
 from gpuwhy.signals.phase_rules import PHASES
 from gpuwhy.signals.row import GpuRow, GpuSignals, RunSignals

@@ -154,7 +154,7 @@ def _cost(number: int, group: Sequence[Entry], view: View) -> str:
     if price is not None and group[0]["accounts"]:
         said.append(f"{total * price:.2f} an hour at {price:g} a GPU-hour")
     if isinstance(sure, int | float):
-        said.append(f"{percent(sure)} sure")
+        said.append(f"confidence {sure:.2f}")
     return "; ".join(said)
 
 

@@ -27,7 +27,7 @@ from gpuwhy.expose.limits import (
     WINDOW_S,
 )
 from gpuwhy.expose.view import Accounts, RunOn, Seen, Self, View
-from gpuwhy.ledger.book import Entry
+from gpuwhy.ledger.entry import Entry
 from gpuwhy.observe.observation import Observation
 from gpuwhy.pipeline import Pipeline
 from gpuwhy.signals.row import Second

@@ -7,12 +7,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpuwhy.ledger.entry import Entry, Gpu
 from gpuwhy.ledger.split import Split, split
 from gpuwhy.ledger.verdict import verdict
 from gpuwhy.signals.row import GpuRow, RunKey, RunSignals, Second
 
-Gpu = str
-"""uuid of a GPU or MIG instance."""
 Holder = tuple[Gpu, str | None, int | None]
 """(uuid, run, rank); run is None for time that belongs to no run."""
 DeviceKey = tuple[Gpu, str | None, str, str]
@@ -23,14 +22,6 @@ RunViewKey = tuple[Gpu, str, int | None, str, str]
 
 RUN_KEEP_S = 120
 """Counters of a run stay this long after it was last seen: a few scrapes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One second as it was entered: the signals, and the run view of each run on each GPU."""
-
-    second: Second
-    shares: dict[tuple[Gpu | None, RunKey, int], Split]
 
 
 @dataclass(slots=True)

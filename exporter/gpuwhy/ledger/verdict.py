@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuwhy.ledger import thresholds as th
 from gpuwhy.ledger.accounts import ACCOUNTS, CAUSES
 from gpuwhy.ledger.advice import next_action
+from gpuwhy.ledger.entry import Entry
 from gpuwhy.ledger.evidence import evidence_for, function_for
 from gpuwhy.ledger.sight import UNDECIDED, UNKNOWN_SIGNALS, cannot_see
 from gpuwhy.ledger.summary import Window
 from gpuwhy.signals.phases import WAIT
 from gpuwhy.signals.row import Function, GpuRow, GpuSignals
-
-if TYPE_CHECKING:
-    from gpuwhy.ledger.book import Entry
 
 INFORMATION = ("throttle", "at-default-limit")
 """Named, but no fault: a card that works hard at its factory power limit is well used."""
