@@ -95,6 +95,7 @@ def test_columns_of_other_types(tmp_path: Path) -> None:
     database = sqlite3.connect(path)
     database.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 'soon' WHERE rowid = 3")
     database.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 1 << 40 WHERE rowid = 4")
+    database.execute("UPDATE NVTX_EVENTS SET text = 7 WHERE rowid = 1")  # found by fuzzing
     database.commit()
     (entry,) = analyse(read_trace(path)).ranks
     assert any("2 rows" in blind["why"] for blind in entry["cannot_see"])

@@ -87,7 +87,7 @@ class _Report:
                 f"{self._source} is a database but no Nsight Systems export: it has no table "
                 "StringIds (nsys export --type sqlite makes one)"
             )
-        strings = {i: v for i, v in self._rows("StringIds", ("id", "value")) if v is not None}
+        strings = self._strings()
         processes: dict[int, _Process] = {}
         for rows in (self._activities(strings), self._calls(strings), self._spans(strings)):
             for pid, kind, row in rows:
@@ -152,7 +152,7 @@ class _Report:
     def _spans(self, strings: Names) -> Iterator[tuple[int, str, Sequence[Any]]]:
         wanted = ("start", "end", "globalTid", "text", "textId")
         for start, end, tid, text, text_id in self._rows("NVTX_EVENTS", wanted):
-            name = text or strings.get(text_id)
+            name = str(text) if text else strings.get(text_id)
             if end is None or not name:
                 continue  # a mark, or the name of a domain
             name = _EMITTED.sub("", name)
@@ -172,12 +172,16 @@ class _Report:
         asked = ", ".join(f'"{column}"' if column in there else "NULL" for column in columns)
         yield from self._database.execute(f'SELECT {asked} FROM "{table}"')  # noqa: S608 - constants
 
+    def _strings(self) -> Names:
+        rows = self._rows("StringIds", ("id", "value"))
+        return {i: str(value) for i, value in rows if value is not None}
+
     # -- what is told once -----------------------------------------------------------------------
 
     def _thread_names(self) -> Iterator[tuple[tuple[int, int], str]]:
-        strings = dict(self._rows("StringIds", ("id", "value")))
+        strings = self._strings()
         for tid, name in self._rows("ThreadNames", ("globalTid", "nameId")):
-            yield (_pid(tid), _tid(tid)), str(strings.get(name, ""))
+            yield (_pid(tid), _tid(tid)), strings.get(name, "")
 
     def _start_of_session(self) -> int | None:
         """UTC of time 0, ns; not in exports before 2021."""
