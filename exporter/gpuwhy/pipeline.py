@@ -28,9 +28,12 @@ class Pipeline:
 
     def feed(self, observations: Iterable[Observation]) -> list[Second]:
         """Add observations; return the seconds that they completed, already in the book."""
+        seconds: list[Second] = []
         for observation in observations:
             self.timeline.add(observation)
-        return self._enter(self.timeline.complete())
+            # At once: of a sparse recording the memory forgets what a whole batch would span.
+            seconds += self._enter(self.timeline.complete())
+        return seconds
 
     def finish(self) -> list[Second]:
         """Complete what is left, without waiting for the watermark (a recording's end)."""
