@@ -1,0 +1,272 @@
+"""A container engine for tests, private to a folder: Podman, with Docker Compose over its socket.
+
+There is no registry in reach of the tests: the images that the compose file names are stood in for
+by Debian's own programs, under the same names and tags. Needs root, apt and Podman (installed by
+``available``); nothing outside the folder is touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts.stack import packages
+
+ROOT = Path(__file__).parents[2]
+NEEDED = {
+    "podman": "podman",
+    "runc": "runc",
+    "mmdebstrap": "mmdebstrap",
+    "busybox": "busybox-static",
+    "iptables": "iptables",
+}
+LIBRARIES = ("netavark", "aardvark-dns", "catatonit")
+CONTAINERS_CONF = """\
+[containers]
+default_ulimits = ["nofile=10000:10000", "nproc=4096:4096"]
+[engine]
+runtime = "runc"
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+[network]
+network_backend = "netavark"
+network_config_dir = "{folder}/networks"
+"""
+STORAGE_CONF = """\
+[storage]
+driver = "overlay"
+graphroot = "{folder}/storage"
+runroot = "{folder}/run"
+"""
+
+
+def unavailable() -> str | None:
+    """Why there can be no engine here; None where there can. Installs Debian's packages."""
+    if os.geteuid() != 0:
+        return "not root: Podman's bridge networks and another user's jobs need it"
+    if all(shutil.which(program) for program in NEEDED):
+        return None
+    if shutil.which("apt-get") is None:
+        return "no apt-get to install Podman with"
+    command = ["apt-get", "install", "-y", "-qq", "--no-install-recommends"]
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(["apt-get", "-qq", "update"], check=False, capture_output=True)
+    done = subprocess.run(
+        [*command, *NEEDED.values(), *LIBRARIES], env=environment, capture_output=True, text=True
+    )
+    return None if done.returncode == 0 else f"Podman cannot be installed: {done.stderr[-300:]}"
+
+
+@dataclass
+class Engine:
+    """A running engine."""
+
+    folder: Path
+    environment: Mapping[str, str]
+
+    def podman(self, *arguments: str, check: bool = True, timeout: float = 120) -> str:
+        """Podman's output."""
+        return self._run(["podman", *arguments], check, timeout)
+
+    def compose(self, *arguments: str, check: bool = True, timeout: float = 280) -> str:
+        """The output of ``docker compose`` at the project's root, errors included."""
+        tool = packages.programs("docker-compose")["docker-compose"]
+        return self._run([str(tool), *arguments], check, timeout)
+
+    def _run(self, command: list[str], check: bool, timeout: float) -> str:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            env=dict(self.environment),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=timeout,
+        )
+        assert done.returncode == 0 or not check, f"{command}: {done.stdout[-3000:]}"
+        return done.stdout
+
+
+@contextlib.contextmanager
+def engine(variables: Mapping[str, str]) -> Iterator[Engine]:
+    """An engine in a folder of its own; everything of it is gone afterwards."""
+    folder = Path(tempfile.mkdtemp(prefix="engine-"))  # Podman takes paths of 50 characters at most
+    try:
+        with _serving(folder, variables) as found:
+            yield found
+    finally:
+        subprocess.run(["umount", "-q", folder / "storage/overlay"], check=False)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _serving(folder: Path, variables: Mapping[str, str]) -> Iterator[Engine]:
+    (folder / "networks").mkdir()
+    (folder / "config.json").write_text("{}")
+    for name, text in (("containers", CONTAINERS_CONF), ("storage", STORAGE_CONF)):
+        (folder / f"{name}.conf").write_text(text.format(folder=folder))
+    socket = f"unix://{folder}/podman.sock"
+    environment = {
+        **os.environ,
+        **variables,
+        "CONTAINERS_CONF": f"{folder}/containers.conf",
+        "CONTAINERS_STORAGE_CONF": f"{folder}/storage.conf",
+        "BUILDAH_FORMAT": "docker",
+        "DOCKER_BUILDKIT": "0",
+        "DOCKER_HOST": socket,
+        "DOCKER_CONFIG": str(folder),
+    }
+    found = Engine(folder, environment)
+    with (folder / "service.log").open("wb") as log:
+        service = subprocess.Popen(
+            ["podman", "system", "service", "--time=0", socket],
+            env=environment,
+            stdout=log,
+            stderr=log,
+        )
+    ended = threading.Event()
+    try:
+        while not (folder / "podman.sock").exists():
+            assert service.poll() is None, (folder / "service.log").read_text()
+            time.sleep(0.1)
+        threading.Thread(target=_health, args=(found, ended), daemon=True).start()
+        yield found
+    finally:
+        ended.set()
+        found.podman("rm", "--all", "--force", "--time=1", check=False)
+        service.terminate()
+        service.wait(20)
+
+
+def _health(found: Engine, ended: threading.Event) -> None:
+    """Health checks are timers of systemd in Podman, and there is no systemd here."""
+    filters = [f"--filter=health={state}" for state in ("starting", "healthy", "unhealthy")]
+    while not ended.wait(1.0):
+        for container in found.podman("ps", "-q", *filters, check=False).split():
+            found.podman("healthcheck", "run", container, check=False)
+
+
+def make_images(found: Engine) -> None:
+    """Stand-ins for the images that the compose file and the Dockerfile name."""
+    _python(found, "docker.io/library/python:3.12-slim-bookworm")
+    tools = packages.programs("prometheus", "promtool", "alertmanager", "amtool")
+    _busybox(
+        found,
+        "docker.io/prom/prometheus:v3.5.3",
+        {"prometheus": tools["prometheus"], "promtool": tools["promtool"]},
+        "/prometheus",
+    )
+    _busybox(
+        found,
+        "docker.io/prom/alertmanager:v0.33.1",
+        {"alertmanager": tools["alertmanager"], "amtool": tools["amtool"]},
+        "/alertmanager",
+        packages.working_folder(tools["alertmanager"]),
+    )
+    _grafana(found, "docker.io/grafana/grafana:13.2.0")
+
+
+def _import(found: Engine, root: Path, name: str, *changes: str) -> None:
+    archive = found.folder / "image.tar"
+    subprocess.run(
+        ["tar", "-C", root, "--exclude=./dev/*", "-cf", archive, "."],
+        check=True,
+        capture_output=True,
+    )
+    found.podman("import", "-q", *(f"--change={change}" for change in changes), str(archive), name)
+    archive.unlink()
+    shutil.rmtree(root)
+
+
+def _python(found: Engine, name: str) -> None:
+    """Debian's smallest system with its own Python: not the version of the name, which does not
+    matter to what is tested."""
+    root = found.folder / "python"
+    include = "ca-certificates,netbase,python3,python3-venv"
+    sources = "/etc/apt/sources.list.d/debian.sources"
+    subprocess.run(
+        [
+            *("mmdebstrap", "--quiet", "--variant=minbase", "--mode=root", f"--include={include}"),
+            *("--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/doc/*"),
+            *("bookworm", root),
+            *([sources] if Path(sources).is_file() else []),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    (root / "usr/local/bin/python").symlink_to("/usr/bin/python3")
+    # Trust and index are this machine's, as they would be of any image built here.
+    bundle = "etc/ssl/certs/ca-certificates.crt"
+    shutil.copy(f"/{bundle}", root / bundle)
+    (root / "etc/pip.conf").write_text(f"[global]\ncert = /{bundle}\n")
+    path = "/usr/local/bin:/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"
+    _import(found, root, name, f"ENV PATH={path}", "ENV LANG=C.UTF-8")
+
+
+def _busybox_root(found: Engine) -> Path:
+    """What Prometheus's own base image is: busybox and a libc."""
+    root = found.folder / "busybox"
+    for folder in ("bin", "tmp", "etc/ssl/certs", "lib/x86_64-linux-gnu", "lib64"):
+        (root / folder).mkdir(parents=True)
+    (root / "tmp").chmod(0o1777)
+    shutil.copy(shutil.which("busybox") or "busybox", root / "bin/busybox")
+    for applet in subprocess.check_output([root / "bin/busybox", "--list"], text=True).split():
+        if applet != "busybox":
+            (root / "bin" / applet).symlink_to("busybox")
+    for library in ("libc.so.6", "libresolv.so.2", "libnss_dns.so.2", "libnss_files.so.2"):
+        place = Path("lib/x86_64-linux-gnu") / library
+        if Path("/", place).exists():
+            shutil.copy(Path("/", place), root / place)
+    shutil.copy("/lib64/ld-linux-x86-64.so.2", root / "lib64")
+    (root / "etc/passwd").write_text("root:x:0:0::/:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n")
+    (root / "etc/group").write_text("root:x:0:\nnobody:x:65534:\n")
+    (root / "etc/nsswitch.conf").write_text("hosts: files dns\n")
+    return root
+
+
+def _busybox(
+    found: Engine,
+    name: str,
+    programs: Mapping[str, Path],
+    data: str,
+    templates: Path | None = None,
+) -> None:
+    root = _busybox_root(found)
+    for program, path in programs.items():
+        shutil.copy(path, root / "bin" / program)
+    first = next(iter(programs))
+    (root / "etc" / first).mkdir()
+    (root / data.lstrip("/")).mkdir()
+    if templates is not None:  # Debian's build opens them in its working directory
+        for template in templates.glob("*.tmpl"):
+            shutil.copy(template, root / data.lstrip("/"))
+    os.chown(root / data.lstrip("/"), 65534, 65534)
+    _import(
+        found,
+        root,
+        name,
+        *("USER nobody", f"WORKDIR {data}", f"VOLUME {data}", "ENV PATH=/bin"),
+        f'ENTRYPOINT ["/bin/{first}"]',
+    )
+
+
+def _grafana(found: Engine, name: str) -> None:
+    """Answers its health check and nothing else: it stands for ports and dependencies."""
+    root = _busybox_root(found)
+    (root / "www/api").mkdir(parents=True)
+    (root / "www/api/health").write_text('{"database": "ok"}\n')
+    _import(
+        found,
+        root,
+        name,
+        *("USER 472", "ENV PATH=/bin", "STOPSIGNAL SIGKILL"),
+        'ENTRYPOINT ["/bin/httpd", "-f", "-p", "3000", "-h", "/www"]',
+    )
