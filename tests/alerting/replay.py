@@ -106,8 +106,9 @@ def repeated(series: Iterable[Series], first: int, times: int) -> list[Series]:
     result = []
     for one in series:
         block = one.values[first:]
-        counts = one.name.endswith("_total")
-        grown = (block[-1] or 0.0) - (one.values[first - 1] or 0.0) if counts and block else 0.0
+        known = [value for value in one.values[first - 1 :] if value is not None]
+        counts = one.name.endswith("_total") and known
+        grown = known[-1] - known[0] if counts else 0.0
         values = list(one.values)
         for n in range(1, times + 1):
             values += [None if v is None else v + n * grown for v in block]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tests.alerting import promtool
 from gpuwhy.expose.catalogue import CATALOGUE
 
 ROOT = Path(__file__).parents[2]
+DASHBOARDS = ROOT / "grafana/dashboards"
 RUNBOOKS = ROOT / "alerting/runbooks"
 SECTIONS = ["Meaning", "Impact", "Diagnosis", "Mitigation", "How to check"]
 METRIC = re.compile(r"(?<![:\w])gpuwhy_\w+")
@@ -136,3 +138,17 @@ def test_every_threshold_has_its_reason() -> None:
         if key and key[1] not in ("critical_xids", "runbooks", "grafana"):
             comment = line.partition("#")[2]
             assert len(comment.split()) >= 3, line
+
+
+def test_dashboards_that_notifications_lead_to_exist() -> None:
+    """With the variables that the links fill in."""
+    dashboards = {
+        found["uid"]: {variable["name"] for variable in found["templating"]["list"]}
+        for found in map(json.loads, (p.read_text() for p in DASHBOARDS.glob("*.json")))
+    }
+    links = {str(rule["annotations"]["dashboard_url"]) for rule in alerts()}  # type: ignore[index]
+    assert links
+    for link in links:
+        uid = re.search(r"/d/([\w-]+)", link)
+        assert uid, link
+        assert set(re.findall(r"[?&]var-(\w+)=", link)) <= dashboards[uid[1]], link
