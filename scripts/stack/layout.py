@@ -31,7 +31,7 @@ class Ports:
     exporter: int
     prometheus: int
     alertmanager: int
-    receiver: int = 0
+    grafana: int = 0  # 0: none is started
 
     @staticmethod
     def from_environment(environ: Mapping[str, str], **defaults: int) -> Ports:
@@ -60,7 +60,7 @@ VARIABLES = {
     "exporter": "GPUWHY_PORT",
     "prometheus": "PROMETHEUS_PORT",
     "alertmanager": "ALERTMANAGER_PORT",
-    "receiver": "RECEIVER_PORT",
+    "grafana": "GRAFANA_PORT",
 }
 
 

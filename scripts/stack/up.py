@@ -1,8 +1,9 @@
 """``./run up``: the stack on this host as plain processes, without Docker and without root.
 
 Prometheus and Alertmanager are those on PATH or Debian's, unpacked under .run. Everything listens
-on loopback; GPUWHY_PORT, PROMETHEUS_PORT and ALERTMANAGER_PORT choose other ports. `./run down`
-ends it. Options after `--` go to `gpuwhy serve`.
+on loopback; GPUWHY_PORT, PROMETHEUS_PORT, ALERTMANAGER_PORT and GRAFANA_PORT choose other ports.
+Grafana takes part where a grafana-server is installed; elsewhere gpuwhy's page stands in. `./run
+down` ends it. Options after `--` go to `gpuwhy serve`.
 """
 
 from __future__ import annotations
@@ -10,18 +11,16 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from scripts.stack import grafana
 from scripts.stack.layout import ADDRESS, UP, LayoutError, Ports, Stack
 from scripts.stack.packages import PackageError
 from scripts.stack.processes import ProcessError, running, start, stop_all, wait_ready
 
 from gpuwhy.expose import alerting
-
-GRAFANA = "grafana-server"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -30,13 +29,17 @@ def main(arguments: Sequence[str]) -> int:
     if any(running(file) for file in UP.glob("*.pid")):
         return _fail("the stack is up already; ./run down ends it")
     try:
-        ports = Ports.from_environment(
-            os.environ, exporter=9877, prometheus=9090, alertmanager=9093
-        )
+        defaults = {"exporter": 9877, "prometheus": 9090, "alertmanager": 9093}
+        server = grafana.installed()
+        if server is not None:
+            defaults["grafana"] = 3000
+        ports = Ports.from_environment(os.environ, **defaults)
         ports.check_free()
         stack = Stack(UP, ports, platform.node() or "localhost")
         stack.lay_out(_alertmanager(parsed.receivers, ports))
         services = stack.services(parsed.serve)
+        if server is not None:
+            services.append(grafana.service(server, UP, ports))
         for service in services:
             start(service)
         for service in services:
@@ -81,10 +84,12 @@ def _tell(ports: Ports) -> None:
     print(f"gpuwhy        http://{ADDRESS}:{ports.exporter}/")
     print(f"Prometheus    http://{ADDRESS}:{ports.prometheus}/alerts")
     print(f"Alertmanager  http://{ADDRESS}:{ports.alertmanager}/")
-    if shutil.which(GRAFANA):
-        print(f"Grafana       {GRAFANA} is installed: give it grafana/provisioning (see README).")
+    if ports.grafana:
+        print(
+            f"Grafana       http://{ADDRESS}:{ports.grafana}/  (admin, {grafana.password_file(UP)})"
+        )
     else:
-        print("Grafana is not installed: gpuwhy's page stands in.")
+        print("Grafana       is not installed: gpuwhy's page stands in")
     print(f"Logs and data are under {UP}; ./run down ends everything.")
 
 

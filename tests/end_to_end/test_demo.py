@@ -17,7 +17,7 @@ from tests.stack.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 LONG, SHORT = 110, 75
-SOURCES = ("scripts", "exporter", "alerting", "prometheus", "tests/recordings")
+SOURCES = ("scripts", "exporter", "alerting", "prometheus", "grafana", "tests/recordings")
 FILES = ("run", "requirements.lock")
 
 

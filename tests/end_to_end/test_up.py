@@ -75,7 +75,7 @@ def test_up_watches_a_live_job_and_down_ends_it_all(up: Up, tmp_path: Path) -> N
     with job("mine", tmp_path / "job", Path(sys.executable)) as pid:
         started = up.run("up")
         assert started.returncode == 0, started.stderr
-        assert "Grafana is not installed" in started.stdout or "grafana-server" in started.stdout
+        assert "is not installed: gpuwhy's page stands in" in started.stdout
         assert f"http://127.0.0.1:{up.ports['GPUWHY_PORT']}/" in started.stdout
         assert until(lambda: up.query(f'gpuwhy_process_info{{pid="{pid}",run="mine",role="rank"}}'))
         assert until(lambda: len(up.query("up == 1")) == 2)
@@ -133,3 +133,25 @@ def test_one_that_does_not_start_is_told_and_the_others_end(up: Up) -> None:
     assert refused.returncode == 1
     assert "prometheus ended" in refused.stderr
     assert up.pids() == []
+
+
+def test_grafana_takes_part_where_it_is_installed(up: Up, tmp_path: Path) -> None:
+    """A server of Grafana's name that answers its health check: what it is given is looked at."""
+    server = tmp_path / "grafana-server"
+    server.write_text(
+        f"#!/bin/sh\nexec {sys.executable} -m http.server --bind $GF_SERVER_HTTP_ADDR "
+        '--directory "$(dirname "$0")/www" $GF_SERVER_HTTP_PORT\n'
+    )
+    server.chmod(0o755)
+    (tmp_path / "www/api").mkdir(parents=True)
+    (tmp_path / "www/api/health").write_text("{}")
+    port = free_port()
+    started = up.run("up", PATH=f"{tmp_path}:{os.environ['PATH']}", GRAFANA_PORT=str(port))
+    assert started.returncode == 0, started.stderr
+    assert f"http://127.0.0.1:{port}/" in started.stdout
+    folder = up.root / ".run/up"
+    provisioned = "".join(p.read_text() for p in (folder / "grafana").rglob("*.yml"))
+    assert f"http://127.0.0.1:{up.ports['PROMETHEUS_PORT']}" in provisioned
+    assert f"path: {up.root}/grafana/dashboards" in provisioned
+    assert len((folder / "grafana-admin-password").read_text()) >= 20
+    assert "grafana" in up.run("down").stdout
