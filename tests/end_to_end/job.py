@@ -29,15 +29,13 @@ class Reviews(Dataset):  # type: ignore[type-arg]
         return self.encode(index)
 
     def encode(self, index: int) -> torch.Tensor:
-        until = time.perf_counter() + self.item_s
-        total = index
-        while time.perf_counter() < until:
-            total = (total * 31 + 7) % 1_000_003
+        time.sleep(self.item_s)  # a slow disk: whoever watches must not have to fight for a CPU
+        total = (index * 31 + 7) % 1_000_003
         return torch.full((64,), float(total % 7))
 
 
 def train(loader: DataLoader, truth_path: str, step_s: float) -> None:  # type: ignore[type-arg]
-    model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 1))
+    model = nn.Sequential(nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.Linear(2048, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
     truth = Path(truth_path).open("w", buffering=1)  # noqa: SIM115
     batches = iter(loader)
