@@ -78,6 +78,17 @@ def group(limits: Thresholds) -> Group:
                 "see gpuwhy_series_limit; usually a job that restarts under ever new names.",
             ),
             _over_budget(limits),
+            _alert(
+                limits,
+                "NotificationsFailing",
+                "warning",
+                "sum by (host, instance, integration) "
+                "(increase(alertmanager_notifications_failed_total[15m])) > 0",
+                "{{ $labels.integration }} messages fail",
+                "runs an Alertmanager that cannot deliver to {{ $labels.integration }}: a receiver "
+                "that refuses or does not answer",
+                "Alertmanager's log has the receiver's answer; other receivers still get theirs.",
+            ),
         ],
     )
 

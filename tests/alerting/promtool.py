@@ -18,7 +18,7 @@ from tests.alerting.replay import SCRAPE_S, Series
 
 ROOT = Path(__file__).parents[2]
 RULES = (*(ROOT / "prometheus/rules").glob("*.yml"), *(ROOT / "alerting/rules").glob("*.yml"))
-NAME = re.compile(r"\b(?:gpuwhy|DCGM)_\w+|\bup\b")
+NAME = re.compile(r"\b(?:gpuwhy|DCGM|alertmanager)_\w+|\bup\b")
 GOT = re.compile(r"Labels:\{(.*?)\}\s*Annotations:\{(.*?)\}(?=\s*[,\n\]])", re.DOTALL)
 HEAD = re.compile(r"(\w+), time: (\w+),")
 PAIR = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')

@@ -78,7 +78,7 @@ def test_up_watches_a_live_job_and_down_ends_it_all(up: Up, tmp_path: Path) -> N
         assert "is not installed: gpuwhy's page stands in" in started.stdout
         assert f"http://127.0.0.1:{up.ports['GPUWHY_PORT']}/" in started.stdout
         assert until(lambda: up.query(f'gpuwhy_process_info{{pid="{pid}",run="mine",role="rank"}}'))
-        assert until(lambda: len(up.query("up == 1")) == 2)
+        assert until(lambda: len(up.query("up == 1")) == 3)
         phases = 'gpuwhy_training_phase_ratio{run="mine"}'
         assert until(lambda: {r["metric"]["phase"] for r in up.query(phases)} >= {"backward"})
     assert "gpuwhy" in up.get("GPUWHY_PORT", "/")
