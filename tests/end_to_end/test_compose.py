@@ -80,7 +80,7 @@ class Stack:
         until(lambda: self.metrics())
 
 
-pytestmark = pytest.mark.timeout(600)  # images are made in the first fixture
+pytestmark = [pytest.mark.full, pytest.mark.timeout(600)]  # images are made in the first fixture
 FILES = ("docker-compose.yml", "docker-compose.no-gpu.yml")
 
 

@@ -19,6 +19,8 @@ from tests.end_to_end.jobs import job
 from tests.end_to_end.test_demo import clone
 from tests.stack.ports import free_port
 
+pytestmark = pytest.mark.full  # real stacks beside live jobs take minutes
+
 NAMES = ("GPUWHY_PORT", "PROMETHEUS_PORT", "ALERTMANAGER_PORT")
 
 
