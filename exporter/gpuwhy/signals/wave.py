@@ -114,4 +114,6 @@ def _refine(correlation: NDArray[np.float64], i: int) -> float:
 def _vertex(correlation: NDArray[np.float64], i: int) -> float:
     left, mid, right = (float(correlation[k]) for k in (i - 1, i, i + 1))
     bend = left - 2 * mid + right
-    return i + 0.5 * (left - right) / bend if bend < 0 else float(i)
+    if bend >= 0:
+        return float(i)
+    return i + min(0.5, max(-0.5, 0.5 * (left - right) / bend))  # no peak: no further than halfway
