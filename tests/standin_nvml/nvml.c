@@ -1,14 +1,15 @@
 /* A stand-in libnvidia-ml.so.1 for injecting errors, never for accuracy.
  *
  * Layouts and numbers follow nvml.h as nvidia-ml-py knows it. What it answers comes from the file
- * named by STANDIN_NVML, read anew at each call, so a test can change it while a source runs (the
- * names of the calls are written to the file named by STANDIN_NVML_LOG):
+ * named by STANDIN_NVML, read anew when another file has taken its place, so a test can change it
+ * while a source runs (the names of the calls are written to the file named by STANDIN_NVML_LOG):
  *
  *   gpus N                       number of GPUs (1)
  *   fail CALL CODE [GPU]         the call returns this code ("*": every call on a device)
  *   field_fail ID CODE           the field value carries this code
  *   field ID VALUE               the field value (unsigned)
  *   hang CALL                    the call does not return while the line is there
+ *   cost CALL US                 the call takes this much CPU, as the driver's does
  *   lost GPU                     the GPU has fallen off the bus
  *   mig GPU                      MIG mode with three instances: 2/0, 2/1, 3/0
  *   process GPU PID BYTES LIST   LIST: compute, graphics, mps
@@ -16,12 +17,13 @@
  *   xid GPU NUMBER               one event for each such line
  *   set NAME VALUE               architecture, virtualization, gpm, nan, reasons, utilization,
  *                                link_count, power_ring, power_limit_mw, memory_used,
- *                                event_types, sentinels
+ *                                event_types, sentinels, wave_ms (period of the power ring)
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -75,20 +77,37 @@ static Return code_of(const char *name) {
     abort();
 }
 
+/* The lines of the script, in words. */
+#define LINES 512
+static struct { char text[160]; char *words[8]; int n; } lines[LINES];
+static int line_count;
+static void load(void) {
+    static struct stat before;
+    struct stat now;
+    const char *path = getenv("STANDIN_NVML");
+    if (!path || stat(path, &now)) { line_count = 0; return; }
+    if (now.st_ino == before.st_ino && now.st_size == before.st_size &&
+        !memcmp(&now.st_mtim, &before.st_mtim, sizeof now.st_mtim))
+        return;
+    before = now;
+    line_count = 0;
+    FILE *file = fopen(path, "r");
+    while (file && line_count < LINES && fgets(lines[line_count].text, 160, file)) {
+        char *save = NULL, *w = strtok_r(lines[line_count].text, " \n", &save);
+        int n = 0;
+        for (; w && n < 8; w = strtok_r(NULL, " \n", &save)) lines[line_count].words[n++] = w;
+        lines[line_count].n = n;
+        line_count += n > 0;
+    }
+    if (file) fclose(file);
+}
+
 /* Calls visit(words, n, arg) for each line of the script whose first word is `kind`. */
 typedef void Visit(char **words, int n, void *arg);
 static void script(const char *kind, Visit *visit, void *arg) {
-    const char *path = getenv("STANDIN_NVML");
-    FILE *file = path ? fopen(path, "r") : NULL;
-    char line[256];
-    while (file && fgets(line, sizeof line, file)) {
-        char *words[8], *save = NULL;
-        int n = 0;
-        for (char *w = strtok_r(line, " \n", &save); w && n < 8; w = strtok_r(NULL, " \n", &save))
-            words[n++] = w;
-        if (n && !strcmp(words[0], kind)) visit(words, n, arg);
-    }
-    if (file) fclose(file);
+    load();
+    for (int i = 0; i < line_count; i++)
+        if (!strcmp(lines[i].words[0], kind)) visit(lines[i].words, lines[i].n, arg);
 }
 
 struct setting { const char *name; long long value; };
@@ -128,8 +147,24 @@ static void note(const char *call) {
     FILE *file = path ? fopen(path, "a") : NULL;
     if (file) fprintf(file, "%s\n", call), fclose(file);
 }
+struct cost { const char *call; double seconds; };
+static void visit_cost(char **w, int n, void *arg) {
+    struct cost *c = arg;
+    if (n > 2 && !strcmp(w[1], c->call)) c->seconds = atof(w[2]) * 1e-6;
+}
+static double cpu_s(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec + t.tv_nsec * 1e-9;
+}
+static void spend(const char *call) {
+    struct cost c = {call, 0.0};
+    script("cost", visit_cost, &c);
+    for (double until = c.seconds > 0.0 ? cpu_s() + c.seconds : 0.0; until && cpu_s() < until;) {}
+}
 static Return gate(const char *call, const Device *device) {
     note(call);
+    spend(call);
     struct gate g = {call, device ? device->gpu : -1, OK, 0, 0};
     for (script("hang", visit_hang, &g); g.hang; script("hang", visit_hang, &g)) {
         g.hang = 0;
@@ -339,13 +374,15 @@ Return nvmlDeviceGetSamples(Device *d, unsigned int kind, U64 since, unsigned in
     *type = 1;
     if (!out) { *n = length; return OK; }
     static int reads;
-    long long shift = (reads++ * 137) % 500 - 250;
+    long long shift = (reads++ * 137) % 500 - 250, wave_ms = set("wave_ms", 0);
     int count = 0;
     for (long long k = last - length + 1; k <= last && count < (int)*n; k++) {
         U64 stamp = (U64)(k * step * 1e6) + shift;
         if (stamp <= since) continue;
         out[count].timestamp = stamp;
         out[count++].value.ui = kind == 0 ? 100000 + (unsigned)(k % 1000) : (unsigned)(k % 100);
+        if (kind == 0 && wave_ms && k * 20 % wave_ms * 2 < wave_ms)
+            out[count - 1].value.ui = 600000; /* 600 W for the first half of each period */
     }
     if (set("sentinels", 0) && count > 2) {
         out[0].timestamp = ~0ull;
