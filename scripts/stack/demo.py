@@ -24,7 +24,14 @@ from pathlib import Path
 from scripts.stack import expect
 from scripts.stack.layout import ADDRESS, DEMO, LayoutError, Ports, Stack
 from scripts.stack.packages import ROOT, PackageError
-from scripts.stack.processes import ProcessError, running, start, stop_all, wait_ready
+from scripts.stack.processes import (
+    ProcessError,
+    ended_by_signals,
+    running,
+    start,
+    stop_all,
+    wait_ready,
+)
 from scripts.stack.receiver import Receiver
 from scripts.stack.shorten import shorten
 
@@ -41,11 +48,16 @@ LEAST_S = 60
 def main(arguments: Sequence[str]) -> int:
     """The command; its exit status: 0 as expected (or ended by hand), 1 not, 2 bad usage."""
     parsed = _parser().parse_args(arguments)
+    with ended_by_signals():
+        return _demonstrate(parsed)
+
+
+def _demonstrate(parsed: argparse.Namespace) -> int:
     paths = sorted(parsed.recordings.glob(f"*{expect.SUFFIX}"))
     if not paths:
         return _fail(f"{parsed.recordings} holds no recordings (*{expect.SUFFIX})", 2)
     if any(running(file) for file in DEMO.glob("*.pid")):
-        return _fail("a demonstration is running already", 1)
+        return _fail("a demonstration is running already; ./run down ends it", 1)
     receiver = None
     try:
         expected = [expect.load(path) for path in paths]

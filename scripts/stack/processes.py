@@ -15,7 +15,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,8 +60,31 @@ def start(service: Service) -> None:
             env={**os.environ, **service.environment},
             start_new_session=True,
         )
-    who = {"pid": process.pid, "start": start_time(process.pid)}
-    service.pid_file.write_text(json.dumps(who))
+    try:
+        who = {"pid": process.pid, "start": start_time(process.pid)}
+        service.pid_file.write_text(json.dumps(who))
+    except BaseException:  # a full disk, or an interrupt: nobody would know of it
+        process.kill()
+        raise
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """SIGTERM, and SIGHUP of a terminal that closes, end what is within as Ctrl-C does, so that
+    what was started is ended too. What is ignored (nohup) stays ignored."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def wait_ready(service: Service, deadline_s: float = READY_S) -> None:

@@ -18,7 +18,14 @@ from pathlib import Path
 from scripts.stack import grafana
 from scripts.stack.layout import ADDRESS, UP, LayoutError, Ports, Stack
 from scripts.stack.packages import PackageError
-from scripts.stack.processes import ProcessError, running, start, stop_all, wait_ready
+from scripts.stack.processes import (
+    ProcessError,
+    ended_by_signals,
+    running,
+    start,
+    stop_all,
+    wait_ready,
+)
 
 from gpuwhy.expose import alerting
 
@@ -26,6 +33,11 @@ from gpuwhy.expose import alerting
 def main(arguments: Sequence[str]) -> int:
     """The command; its exit status: 0 all is up, 1 it is not, 2 bad usage."""
     parsed = _parser().parse_args(arguments)
+    with ended_by_signals():
+        return _up(parsed)
+
+
+def _up(parsed: argparse.Namespace) -> int:
     if any(running(file) for file in UP.glob("*.pid")):
         return _fail("the stack is up already; ./run down ends it")
     try:

@@ -7,18 +7,20 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from scripts.stack import expect, packages
+from scripts.stack import expect, packages, processes
 from tests.stack.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 LONG, SHORT = 110, 75
 SOURCES = ("scripts", "exporter", "alerting", "prometheus", "grafana", "tests/recordings")
 FILES = ("run", "requirements.lock")
+SERVICES = ["alertmanager", "exporter", "prometheus"]
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def demos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Demo]:
 
 def clone(folder: Path) -> Path:
     """What git has, and the packages and the environment that are unpacked already."""
+    folder.mkdir(exist_ok=True)
     for part in SOURCES:
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
     for part in FILES:
@@ -74,14 +77,16 @@ def delete_rules(root: Path, alert: str) -> None:
     path.write_text(head + "".join(kept))
 
 
+def free_ports() -> dict[str, str]:
+    names = ("GPUWHY_PORT", "PROMETHEUS_PORT", "ALERTMANAGER_PORT")
+    return {name: str(free_port()) for name in names}
+
+
 def demo(root: Path, arguments: list[str]) -> Demo:
-    ports = {
-        name: str(free_port()) for name in ("GPUWHY_PORT", "PROMETHEUS_PORT", "ALERTMANAGER_PORT")
-    }
     done = subprocess.run(
         ["sh", "run", "demo", *arguments],
         cwd=root,
-        env={**os.environ, **ports},
+        env={**os.environ, **free_ports()},
         capture_output=True,
         text=True,
         timeout=280,
@@ -126,6 +131,53 @@ def test_nothing_is_left_running(demos: dict[str, Demo]) -> None:
         assert folder.is_dir()
         assert list(folder.glob("*.pid")) == []
         assert [command for command in commands if str(folder).encode() in command] == []
+
+
+@contextlib.contextmanager
+def demonstration(root: Path) -> Iterator[subprocess.Popen[str]]:
+    """One without an end, of one recording, once it is up."""
+    few = root / "few"
+    few.mkdir(exist_ok=True)
+    for path in (ROOT / "tests/recordings").glob("healthy.*"):
+        shutil.copy(path, few)
+    process = subprocess.Popen(
+        ["sh", "run", "demo", "--recordings", str(few)],
+        cwd=root,
+        env={**os.environ, **free_ports()},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        assert any("Alertmanager" in line for line in process.stdout), "it ended"
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        processes.stop_all(root / ".run/demo")
+
+
+def alive(root: Path) -> list[str]:
+    return [file.stem for file in (root / ".run/demo").glob("*.pid") if processes.running(file)]
+
+
+def test_whoever_ends_it_ends_what_it_started(tmp_path: Path) -> None:
+    """SIGTERM by itself; after SIGKILL ``./run down``, which the next demonstration asks for."""
+    root = clone(tmp_path / "clone")
+    with demonstration(root) as process:
+        assert len(alive(root)) == 3
+        process.terminate()
+        process.wait(60)
+        assert list((root / ".run/demo").glob("*.pid")) == []
+    with demonstration(root) as process:
+        process.kill()
+        process.wait()
+        assert len(alive(root)) == 3
+        assert "./run down ends it" in demo(root, []).told
+        down = subprocess.run(["sh", "run", "down"], cwd=root, capture_output=True, text=True)
+        assert (down.returncode, down.stderr) == (0, "")
+        assert sorted(down.stdout.removeprefix("ended: ").strip().split(", ")) == SERVICES
+        assert alive(root) == []
 
 
 def test_bad_input_is_told(tmp_path: Path) -> None:

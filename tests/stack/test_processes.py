@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -67,6 +68,45 @@ def test_a_process_that_ignores_sigterm_is_ended(
     time.sleep(0.5)
     processes.stop_all(tmp_path)
     assert processes.running(one.pid_file) is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_it_is_an_interrupt(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
+    with pytest.raises(KeyboardInterrupt), processes.ended_by_signals():
+        os.kill(os.getpid(), number)
+        time.sleep(5)
+    assert signal.getsignal(number) == before
+
+
+def test_what_is_ignored_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with processes.ended_by_signals():
+            os.kill(os.getpid(), signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_one_that_cannot_be_noted_is_ended(tmp_path: Path) -> None:
+    """A full disk: a process that no file tells of could never be ended."""
+    one = service(tmp_path, [sys.executable, "-c", f"import time; time.sleep(61)  # {tmp_path}"])
+    one.pid_file.symlink_to("/dev/full")
+    with pytest.raises(OSError, match="No space left"):
+        processes.start(one)
+    one.pid_file.unlink()
+    deadline = time.monotonic() + 10
+    while _running(str(tmp_path)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not _running(str(tmp_path))
+
+
+def _running(text: str) -> bool:
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if text in path.read_bytes().decode(errors="replace"):
+                return True
+    return False
 
 
 def test_a_foreign_process_with_the_number_is_left_alone(tmp_path: Path) -> None:
