@@ -21,6 +21,8 @@ KEY = "host, instance, uuid, gpu, mig"
 BLANK = "1.4e14"
 """DCGM_FP64_BLANK is 140737488355328, the integer blanks are larger still."""
 MIB = "1048576"
+INTERVAL = "5s"
+"""That of the scrapes: curves of GPUs lie beside those of runs, and are to be as fine."""
 MEMORY = (
     f"{MIB} * (DCGM_FI_DEV_FB_TOTAL or DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE + "
     "DCGM_FI_DEV_FB_RESERVED or DCGM_FI_DEV_FB_USED + DCGM_FI_DEV_FB_FREE)"
@@ -140,4 +142,4 @@ max by ({KEY}) (
 def group() -> Group:
     """The recording rules."""
     records = [Record(name, _merged(ours, theirs)) for name, ours, theirs in SERIES]
-    return Group("gpuwhy-canonical", [MIG_KEY, *records])
+    return Group("gpuwhy-canonical", [MIG_KEY, *records], INTERVAL)

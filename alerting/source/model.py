@@ -37,10 +37,11 @@ class Alert:
 
 @dataclass(frozen=True)
 class Group:
-    """Rules that are evaluated one after the other."""
+    """Rules that are evaluated one after the other, every ``interval`` (Prometheus's own: "")."""
 
     name: str
     rules: Sequence[Record | Alert]
+    interval: str = ""
 
 
 def document(made_by: str, groups: Sequence[Group], links: Mapping[str, str]) -> str:
@@ -48,7 +49,11 @@ def document(made_by: str, groups: Sequence[Group], links: Mapping[str, str]) ->
     head = f"# Made by `{made_by}`: do not edit. Numbers are in alerting/thresholds.yml.\n"
     content = {
         "groups": [
-            {"name": group.name, "rules": [_rule(rule, links) for rule in group.rules]}
+            {
+                "name": group.name,
+                **({"interval": group.interval} if group.interval else {}),
+                "rules": [_rule(rule, links) for rule in group.rules],
+            }
             for group in groups
         ]
     }

@@ -1,7 +1,8 @@
 """Shares of GPU time: the rate of an account over the rate of the time observed or held.
 
 The level names what a series is about: ``rank`` (one rank of a run on one GPU), ``run``, ``gpu``.
-The window is that of ``alerting/thresholds.yml``.
+The window is that of ``alerting/thresholds.yml``. Of the accounts of a GPU only ``throttle`` keeps
+its reason: a card at its factory power limit is well used, any other lowered clock is a loss.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from alerting.source.thresholds import Thresholds
 LOSSES = "data|launch|host|comm|shared|copy|quota|stalled|unknown"
 """Accounts that are a loss whatever the reason; of ``throttle`` only some reasons are."""
 
+DEVICE = "host, instance, uuid, gpu, mig, run"
 RANK = "host, instance, uuid, gpu, mig, run, rank"
 ON_RANK = "instance, uuid, mig, run, rank"
 
@@ -23,6 +25,10 @@ def group(limits: Thresholds) -> Group:
     observed = (
         f"(sum by (instance, uuid, mig) (rate(gpuwhy_gpu_observed_seconds_total[{window}])) > 0)"
     )
+
+    def of_gpu(labels: str, selector: str) -> str:
+        seconds = f"rate(gpuwhy_gpu_time_seconds_total{selector}[{window}])"
+        return f"sum by ({DEVICE}, {labels}) ({seconds})"
 
     def of_rank(labels: str, selector: str) -> str:
         seconds = f"rate(gpuwhy_run_gpu_time_seconds_total{selector}[{window}])"
@@ -44,9 +50,11 @@ def group(limits: Thresholds) -> Group:
             ),
             Record(
                 "gpu_run_account:gpuwhy_device_share:ratio",
-                "sum by (host, instance, uuid, gpu, mig, run, account) "
-                f"(rate(gpuwhy_gpu_time_seconds_total[{window}]))\n"
-                f"/ on (instance, uuid, mig) group_left ()\n{observed}",
+                "(\n"
+                + of_gpu("account", '{account!="throttle"}')
+                + "\nor\n"
+                + of_gpu("account, reason", '{account="throttle"}')
+                + f"\n)\n/ on (instance, uuid, mig) group_left ()\n{observed}",
             ),
             Record(
                 "rank:gpuwhy_held:info", f"max by ({RANK}) (gpuwhy_run_gpu_held_seconds_total) ^ 0"

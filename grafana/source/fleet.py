@@ -8,17 +8,18 @@ from grafana.source import dashboard as d
 from grafana.source import fleet_tables as tables
 from grafana.source import palette, words
 from grafana.source.fields import by_name, by_pattern, colored, dashed
-from grafana.source.fleet_tables import HOST, LOSSES, SHARES, hours
+from grafana.source.fleet_tables import HOST, SHARES, hours
 from grafana.source.panels import NOT_TOLD, Panel, bars, stat, timeseries
+from grafana.source.queries import CAUSES, LOST
 from grafana.source.strips import account_names
 from grafana.source.targets import query
 
 
-def _hours(title: str, description: str, accounts: str, **more: Any) -> Panel:
+def _hours(title: str, description: str, select: str, **more: Any) -> Panel:
     return stat(
         title,
         description,
-        [query(f"sum({hours('account', accounts)})", now=True)],
+        [query(f"sum({hours('account', select)})", now=True)],
         unit="none",
         low=0,
         decimals=1,
@@ -43,9 +44,9 @@ def lost() -> Panel:
     """Lost GPU-hours."""
     return _hours(
         "GPU-hours lost",
-        "GPU time held by runs that went to a cause, over the time range. Lowered clocks are left "
-        "out (see One GPU): a card at its factory power limit is well used.",
-        LOSSES,
+        "GPU time held by runs that went to a cause, over the time range. What a card at its "
+        "factory power limit loses is not counted: it is well used.",
+        LOST,
         steps=((None, "text"), (1, palette.WARN)),
     )
 
@@ -58,7 +59,7 @@ def price() -> Panel:
         "currency in which you set it.",
         [
             query(
-                f"sum({hours('account', LOSSES)}) * on () group_left ()"
+                f"sum({hours('account', LOST)}) * on () group_left ()"
                 f" max(gpuwhy_gpu_hour_price{{{HOST}}})",
                 now=True,
             )
@@ -75,7 +76,7 @@ def worked() -> Panel:
     return _hours(
         "GPU-hours of work",
         "GPU time in which kernels of some run did its own work, over the time range.",
-        "compute",
+        'account="compute"',
     )
 
 
@@ -85,17 +86,17 @@ def free() -> Panel:
         "GPU-hours free",
         "GPU time in which no run held the GPU. Not a loss of a run but of the scheduler, or "
         "spare.",
-        "free",
+        'account="free"',
     )
 
 
 def share() -> Panel:
     """Lost share of what was held."""
-    held = "compute|throttle|" + LOSSES + "|unknown|startup|checkpoint|evaluation"
+    held = 'account!="free"'
     return stat(
         "Lost of what was held",
         "GPU-hours lost as a share of all that runs held in the time range.",
-        [query(f"sum({hours('account', LOSSES)}) / sum({hours('account', held)})", now=True)],
+        [query(f"sum({hours('account', LOST)}) / sum({hours('account', held)})", now=True)],
         unit="percentunit",
         low=0,
         high=1,
@@ -131,12 +132,12 @@ def by_cause() -> Panel:
         "Which causes cost most?",
         "GPU-hours lost in the time range, by cause, over all runs. The longest bar is where a "
         "general measure pays: faster storage, more cores for each GPU, a template for loaders.",
-        [query(f"sort_desc({hours('account', LOSSES)})", "{{account}}", now=True)],
+        [query(f"sort_desc({hours('account', LOST)})", "{{account}}", now=True)],
         unit="none",
         decimals=1,
         overrides=[
             by_name(cause, color=palette.CAUSES[cause], display=words.CAUSES[cause])
-            for cause in LOSSES.split("|")
+            for cause in CAUSES.split("|")
         ],
     )
 

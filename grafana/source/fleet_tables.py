@@ -5,20 +5,19 @@ from __future__ import annotations
 from grafana.source import words
 from grafana.source.fields import FILLED, by_name, link
 from grafana.source.panels import Panel
-from grafana.source.queries import CAUSES
+from grafana.source.queries import LOST
 from grafana.source.tables import table
 from grafana.source.targets import query
 
 HOST = 'host=~"$host"'
 SHARES = f"gpu_run_account:gpuwhy_device_share:ratio{{{HOST}"
-"""Recorded shares of each GPU's time over 5 minutes, by run and account."""
-LOSSES = CAUSES.replace("throttle|", "")
-"""What may be lost on purpose, at the factory power limit, is not told apart here."""
+"""Recorded shares of each GPU's time over 5 minutes, by run and account (throttle: and reason)."""
 
 
-def hours(by: str, accounts: str) -> str:
-    """GPU-hours by account over the time range: shares of five minutes each, laid end to end."""
-    part = f'{SHARES},account=~"{accounts}"}}'
+def hours(by: str, select: str) -> str:
+    """GPU-hours of the selected accounts over the time range: shares of five minutes each, laid
+    end to end."""
+    part = f"{SHARES},{select}}}"
     return f"sum_over_time((sum by ({by}) ({part}))[$__range:5m]) / 12"
 
 
@@ -27,7 +26,7 @@ WHY = "/d/gpuwhy-why?var-run=${__data.fields.Run:percentencode}"
 
 def runs() -> Panel:
     """Runs by what they lose."""
-    costs = hours("run, account", LOSSES)
+    costs = hours("run, account", LOST)
     held = f'sum_over_time((sum by (run) ({SHARES},run!=""}}))[$__range:5m]) / 12'
     return table(
         "Which runs lose most?",
@@ -66,7 +65,7 @@ def runs() -> Panel:
 
 def hosts() -> Panel:
     """Hosts by what is lost on them."""
-    lost_on = f'sum by (host) ({SHARES},account=~"{LOSSES}"}})'
+    lost_on = f"sum by (host) ({SHARES},{LOST}}})"
     free_on = f'sum by (host) ({SHARES},account="free"}})'
     busy = f"avg by (host) (gpu:busy:ratio{{{HOST}}})"
     count = f"count by (host) (gpu:memory_used:bytes{{{HOST}}})"

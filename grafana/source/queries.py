@@ -125,9 +125,16 @@ def run_cause() -> str:
     )
 
 
+def unknown(select: str, by: str = "") -> str:
+    """GPU time of the last minute that cannot be told, by reason; no verdict has its reasons."""
+    series = f'gpuwhy_run_gpu_time_seconds_total{{{select},account="unknown"}}'
+    seconds = f"sum by ({by}reason) (increase({series}[1m])) > 0"
+    return f'label_replace({seconds}, "cause", "unknown", "", "")'
+
+
 def with_reason(cause: str, select: str) -> str:
     """A row with label ``cause``, and in label ``answer`` the cause with its largest reason."""
     lost = f"max by (cause, reason) (gpuwhy_verdict_lost_ratio{{{select}}})"
-    reasons = f"topk by (cause) (1, {lost}) ^ 0"
+    reasons = f"topk by (cause) (1, {lost} or {unknown(select)}) ^ 0"
     known = f"({cause}) * on (cause) group_left (reason) {reasons} or on (cause) ({cause})"
     return f'label_join({known}, "answer", "/", "cause", "reason")'

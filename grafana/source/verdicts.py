@@ -5,7 +5,7 @@ from __future__ import annotations
 from grafana.source import palette, words
 from grafana.source.fields import FILLED, by_name, hidden, link
 from grafana.source.panels import NEEDS_GPUWHY, Panel, stat, states
-from grafana.source.queries import LOST, RANKS, increase, on_rank, run_cause, with_reason
+from grafana.source.queries import LOST, RANKS, increase, on_rank, run_cause, unknown, with_reason
 from grafana.source.tables import table
 from grafana.source.targets import lines, query
 
@@ -93,12 +93,14 @@ def _cause(cause: str) -> str:
 def table_of_ranks() -> Panel:
     """One row for each cause of each rank."""
     named = f"max by ({_BY}, cause, reason) ({on_rank('gpuwhy_verdict_lost_ratio')})"
-    others = {"none": "0", "unknown": "NaN"}  # nothing lost; nobody knows how much
-    plain = [
-        f"max by ({_BY}, cause) ({on_rank('gpuwhy_verdict_active', _cause(cause))} == 1) * {lost}"
-        for cause, lost in others.items()
-    ]
-    rows = f" or {ON_RANK} ".join([named, *plain])
+    none, untold = (
+        f"max by ({_BY}, cause) ({on_rank('gpuwhy_verdict_active', _cause(cause))} == 1)"
+        for cause in ("none", "unknown")
+    )
+    why = f"topk {ON_RANK.replace('on', 'by')} (1, {unknown(RANKS, _BY + ', ')}) ^ 0"
+    untold = f"({untold} * {ON_RANK} group_left (reason) ({why}) or {ON_RANK} {untold})"
+    # Nothing is lost; nobody knows how much.
+    rows = f" or {ON_RANK} ".join([named, f"{none} * 0", f"{untold} * NaN"])
     for column in ("case", "next"):  # columns that show the same in other words
         rows = f'label_join({rows}, "{column}", "/", "cause", "reason")'
     sure = f"max by ({_BY}, cause) ({on_rank('gpuwhy_verdict_confidence_ratio')})"

@@ -30,6 +30,7 @@ CASES = {
     "data/sampler": "sampler in the main process",
     "data/worker-start": "workers started anew",
     "comm/waiting": "waits for a slower rank",
+    "comm/transfer": "transfers data",
     ".+/straggler": "the others wait for this rank",
     "host/python": "plain Python",
     "host/synchronize": "after a synchronisation",
@@ -47,6 +48,15 @@ CASES = {
     "copy/host-to-device": "host to device",
     "copy/device-to-host": "device to host",
     "copy/both-ways": "both ways",
+    "unknown/no-evidence": "fits no cause",
+    "unknown/thread-wait": "waits for another thread",
+    "unknown/no-stacks": "no Python stacks",
+    "unknown/no-gpm": "no activity counters",
+    "unknown/no-sm-share": "no shares by process",
+    "unknown/no-cgroup": "no control group",
+    "unknown/no-processes": "no process table",
+    "unknown/no-process-list": "no processes of the GPU",
+    "unknown/no-utilization": "no utilisation",
     ".+/(other-process)?": "–",
 }
 """What tells one case of a cause from another, by ``cause/reason``."""
@@ -75,6 +85,7 @@ NEXT = {
     "quota/": "raise the CPU quota: a core for the rank and each worker",
     "stalled/peer-missing": "a rank is gone: restart from the last checkpoint",
     "stalled/": "see where it stands (gpuwhy profile), then restart it",
+    "unknown/(no-evidence|thread-wait)": "gpuwhy profile shows every thread: look there",
     "unknown/": "mend what cannot be seen, below (gpuwhy doctor)",
 }
 """By the start of ``cause/reason``; the first that fits."""

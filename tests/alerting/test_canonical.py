@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+import yaml
 from alerting.source import canonical
 from tests.alerting import promtool, replay
 from tests.alerting.replay import Series
@@ -211,3 +212,32 @@ def test_shares_add_up_to_one() -> None:
 def test_every_canonical_series_has_a_unit() -> None:
     units = {"ratio", "hertz", "watts", "celsius", "bytes", "bytes_per_second", "total"}
     assert {name.rsplit(":", 1)[1] for name, _, _ in canonical.SERIES} <= units
+
+
+def test_a_lowered_clock_keeps_its_reason() -> None:
+    """At its factory power limit a card is well used; held back by heat it is not."""
+    counters = [
+        ours("gpuwhy_gpu_time_seconds_total", 0.0, run="a", account=account, reason=reason)
+        for account, reason in (
+            ("throttle", "thermal"),
+            ("throttle", "at-default-limit"),
+            ("data", "waiting"),
+            ("data", "inline"),
+        )
+    ]
+    for one in counters:
+        one.values = [1.25 * i for i in range(15)]
+    observed = ours("gpuwhy_gpu_observed_seconds_total", 0.0)
+    observed.values = [5.0 * i for i in range(15)]
+    share = "gpu_run_account:gpuwhy_device_share:ratio"
+    lost = f'sum by (uuid) ({share}{{account=~"throttle|data",reason!="at-default-limit"}})'
+    (found,) = values([*counters, observed], lost).values()
+    assert found == pytest.approx(0.75)
+    (rows,) = values([*counters, observed], f'count by (uuid) ({share}{{account="data"}})').values()
+    assert rows == 1.0, "reasons of other accounts are added up"
+
+
+def test_canonical_series_are_as_fine_as_the_scrapes() -> None:
+    groups = {g["name"]: g for g in yaml.safe_load(RULES[0].read_text())["groups"]}
+    scraped = yaml.safe_load((ROOT / "prometheus/prometheus.yml").read_text())["global"]
+    assert groups["gpuwhy-canonical"]["interval"] == scraped["scrape_interval"]

@@ -16,7 +16,7 @@ from gpuwhy.expose.catalogue import CATALOGUE
 ROOT = Path(__file__).parents[2]
 OF_TARGETS = {"host", "instance", "job"}
 OF_PROMETHEUS = {"up", "scrape_duration_seconds", "ALERTS"}
-OF_RANKS = {"uuid", "gpu", "mig", "run", "rank", "account"}
+OF_RANKS = {"uuid", "gpu", "mig", "run", "rank", "account", "reason"}
 
 
 def recorded() -> set[str]:

@@ -11,7 +11,7 @@ from grafana.source.input_pipeline import DATA
 from tests.alerting.replay import RECORDINGS
 
 from gpuwhy.expose.families.verdict import ANSWERS
-from gpuwhy.ledger.accounts import ACCOUNTS, CAUSES
+from gpuwhy.ledger.accounts import ACCOUNTS, CAUSES, REASONS
 from gpuwhy.observe.observation import SOURCES
 from gpuwhy.observe.recording import read
 from gpuwhy.pipeline import Pipeline
@@ -51,6 +51,20 @@ def test_every_recorded_case_has_words(recording: Path) -> None:
             case = f"{cause['cause']}/{cause['reason'] or ''}"
             for known in (words.CASES, {f"{start}.*": text for start, text in words.NEXT.items()}):
                 assert any(re.fullmatch(pattern, case) for pattern in known), case
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        f"{account}/{reason}"
+        for account in (*CAUSES, "unknown")
+        for reason in REASONS.get(account, ())
+    ],
+)
+def test_every_reason_has_words(case: str) -> None:
+    found = next(text for known, text in words.CASES.items() if re.fullmatch(known, case))
+    assert found != "–" or case == "shared/other-process", "the cause says it all"
+    assert any(re.fullmatch(f"{start}.*", case) for start in words.NEXT)
 
 
 def test_phases_have_colour_and_words() -> None:
