@@ -56,7 +56,7 @@ class Trainer:
     def __init__(self, options: Options, device: torch.device) -> None:
         depths = (3, 4, 6, 3) if options.scale == "full" else (1, 1)
         self.device = device
-        self.model = build_model(options.size(64, 16), depths).to(
+        self.model = build_model(options.size(128, 16), depths).to(
             device, memory_format=torch.channels_last
         )
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9)
