@@ -138,6 +138,39 @@ def test_every_size_is_readable_and_accessible(
     assert tab.complaints == []
 
 
+WRITTEN = """
+window.written = [];
+const write = CanvasRenderingContext2D.prototype.fillText;
+CanvasRenderingContext2D.prototype.fillText = function (text, x, y, ...rest) {
+    window.written.push({text, x, width: this.measureText(text).width});
+    return write.call(this, text, x, y, ...rest);
+};
+"""
+"""Notes what is written on a canvas."""
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+@pytest.mark.parametrize("span", ["60", "900"])
+def test_times_at_the_axis_stand_apart(
+    tab: Tab, states: dict[int, State], width: int, span: str
+) -> None:
+    tab.send("Page.addScriptToEvaluateOnNewDocument", source=WRITTEN)
+    tab.look(width, 900)
+    with served(states[1]) as url:
+        tab.go(url)
+        tab.wait(DRAWN)
+        tab.run(
+            "window.written.length = 0; span.value = " + repr(span) + ";"
+            "span.dispatchEvent(new Event('change', {bubbles: true}))"
+        )
+        tab.wait("window.written.some(({text}) => /^..:../.test(text))")
+        times = tab.run("window.written.filter(({text}) => /^..:../.test(text))")
+    (first, *rest) = {one["text"]: one for one in times}.values()
+    assert len(rest) >= 2
+    for one, after in zip([first, *rest], rest, strict=False):
+        assert one["x"] + one["width"] < after["x"], (one, after)
+
+
 def test_the_first_answer_needs_no_script_and_all_of_it_weighs_little(
     tab: Tab, states: dict[int, State]
 ) -> None:
@@ -389,6 +422,7 @@ def test_hosts_with_nothing_to_draw(tab: Tab, observed: list[dict[str, Any]], sa
     with served(state) as url:
         tab.go(url)
         assert said in text(tab, "main")
+        keep(tab, "nothing" if not observed else "no-nvml")
         tab.wait("document.getElementById('no-history').innerText !== ''")
         assert violations(tab) == []
     assert tab.complaints == []

@@ -55,13 +55,15 @@ def _not_up(view: View, sources: Sequence[str]) -> Iterator[str]:
         why = dict.fromkeys(_said(report) for report in reports if not report.get("up"))
         yield (
             f'<tr class="{slug(state)}"><th scope="row">{source}</th><td>{state}</td>'
-            f"<td>{text(' '.join(filter(None, why)))}</td></tr>"
+            f"<td>{' '.join(filter(None, why))}</td></tr>"
         )
     yield "</tbody></table>"
 
 
 def _said(report: Mapping[str, Any]) -> str:
-    return " ".join(str(report[key]) for key in ("why", "remedy") if report.get(key))
+    """Why it is down, and the remedy, as markup."""
+    why, remedy = (text(report.get(key) or "").rstrip(".") for key in ("why", "remedy"))
+    return f"{why}{'.' * bool(why)} <strong>Remedy:</strong> {remedy}" if remedy else why
 
 
 def notifications(found: Sequence[Notification]) -> Iterator[str]:

@@ -5,6 +5,8 @@ import { mean } from "./history.js";
 import { UNITS, utc } from "./units.js";
 
 const AXIS_REM = 4.75;
+/** From one time on the axis to the next: to the second they are wide. */
+const TIME_REM = 4.5;
 const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 
 export class Strip {
@@ -89,7 +91,7 @@ export class Strip {
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false }, sync: { key: "gpuwhy" } },
       scales: { x: { range: () => this.range }, y: this.#scale() },
       axes: [
-        { ...ink, size: definition.timed ? 1.75 * rem() : 6, values: (...now) => this.#times(...now) },
+        { ...ink, size: definition.timed ? 1.75 * rem() : 6, space: TIME_REM * rem(), values: (...now) => this.#times(...now) },
         { ...ink, size: AXIS_REM * rem(), space: 1.4 * rem(), splits: definition.ticks && (() => definition.ticks), filter: (_, ticks) => ticks, values: (_, ticks) => ticks.map(write) },
       ],
       series: [{}, ...series.map((one) => this.#curve(one))],
