@@ -226,7 +226,7 @@ def test_a_host_without_nvml_says_why_and_what_mends_it() -> None:
     source = {"t": T, "source": "nvml", "up": False, "why": "no libnvidia-ml", "remedy": "mount it"}
     html = page.render(view(facts={"source": {"nvml": source}}), [])
     check(html)
-    assert "<td>down</td><td>no libnvidia-ml mount it</td>" in html
+    assert "<td>down</td><td>no libnvidia-ml. <strong>Remedy:</strong> mount it</td>" in html
 
 
 def test_scopes_are_queries_of_the_history_and_the_worst_run_is_chosen() -> None:
