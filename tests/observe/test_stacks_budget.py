@@ -77,3 +77,13 @@ def test_a_bucket_bounds_what_is_spent(steps: list[tuple[float, float]]) -> None
             bucket.spend(cost)
             spent, largest = spent + cost, max(largest, cost)
     assert spent <= share * now + max(0.1, share * 5) + largest + 1e-9
+
+
+def test_time_in_which_we_were_stopped_is_not_saved_up() -> None:
+    bucket = Bucket()
+    bucket.fill(0.0, 0.04)
+    bucket.spend(bucket.level + 0.06)
+    bucket.fill(1.0, 0.04)
+    assert bucket.level == pytest.approx(-0.02)
+    bucket.fill(600.0, 0.04)
+    assert bucket.level == pytest.approx(0.02)

@@ -17,6 +17,7 @@ _PRESSED_LEAST = 0.25
 """Part of the share that is left on a host whose CPUs are all wanted."""
 _BURST_S = 5.0
 _LEAST_BURST = 0.1  # CPU seconds: enough to attach to a few processes at once
+_LONGEST_GAP_S = 1.0  # between two looks at the clock; longer ones mean that we did not run
 _LEARN = 0.2  # weight of the newest figure
 
 
@@ -106,9 +107,10 @@ class Bucket:
         self._last: float | None = None
 
     def fill(self, now: float, share: float) -> None:
-        """``now`` is monotonic seconds."""
+        """``now`` is monotonic seconds. Time in which we were stopped is not saved up: it would be
+        spent in a burst, on a host that has just come back."""
         if self._last is not None:
-            self.level += share * (now - self._last)
+            self.level += share * min(now - self._last, _LONGEST_GAP_S)
         self._last = now
         self.level = min(self.level, max(_LEAST_BURST, share * _BURST_S))
 
