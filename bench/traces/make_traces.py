@@ -1,183 +1,206 @@
-"""Make the traces that tests and docs/traces.md use, on a machine with NVIDIA GPUs.
+"""Make the traces and recordings that tests and docs/traces.md use, on a machine with a GPU.
 
-    python3 bench/traces/make_traces.py OUT [JOB ...]
+    PYTHONPATH=exporter python3 bench/traces/make_traces.py OUT [--budget 165]
 
-writes OUT/traces.tar.gz: a Kineto trace of each job (flow arrows left out, so that they are small),
-the two ranks' traces where there are two GPUs, ``kernels.csv`` where ncu can read the counters, and
-``manifest.json`` with versions and each job's step time without the profiler. Needs torch; takes
-about two minutes. Without a GPU it runs all the same, to be debugged: the traces then hold no GPU
-events.
+Each job of ``jobs.py`` runs in a process of its own (``play.py``); those of the story are watched
+by ``gpuwhy record`` meanwhile, and all are profiled at their end. Then two ranks, Nsight Compute,
+Nsight Systems, and gpuwhy itself on all that was made. OUT/traces.tar.gz holds it, OUT/table.txt
+the answers beside the jobs' own truth. What does not fit into the budget (seconds) is left out and
+said to be. Without a GPU it runs all the same, to be debugged: traces then hold no GPU events.
 """
 
 from __future__ import annotations
 
-import gzip
+import argparse
 import json
-import shutil
+import os
 import subprocess
 import sys
 import tarfile
 import tempfile
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch.profiler import ProfilerActivity, schedule
-from torch.profiler import profile as torch_profile
+from answers import late_lines, lines
+from names import PLANTED, STORY
+from nvidia_tools import by_ncu, by_nsys, run
 
-from jobs import JOBS
-
-WARM_UP, TIMED, ACTIVE = 10, 20, 4
-FLOWS = ("ac2g", "fwdbwd", "async")
-NCU = (
-    "ncu", "--target-processes", "all", "--clock-control", "none", "--launch-skip", "20",
-    "--launch-count", "12", "--section", "SpeedOfLight", "--section", "Occupancy", "--section",
-    "LaunchStats", "--section", "WarpStateStats", "--csv", "--page", "details",
-)  # fmt: skip
-
-Step = Callable[[int], None]
+HERE = Path(__file__).parent
+RECORD_S = 12
+START_S, STOP_S = 60.0, 30.0
+MARKS = (".go", ".running", ".stop", ".profiled")
+LAST_S = 20.0
+"""Seconds kept for reading what was made."""
 
 
-def synchronize(cuda: bool) -> None:
-    """Wait for the GPU."""
-    if cuda:
-        torch.cuda.synchronize()
+class Budget:
+    """Seconds that are left of all."""
+
+    def __init__(self, seconds: float) -> None:
+        self.end = time.monotonic() + seconds
+
+    def left(self, kept: float = LAST_S) -> float:
+        return self.end - time.monotonic() - kept
 
 
-def timed(step: Step, cuda: bool) -> float:
-    """Seconds of a step without the profiler, after the warm-up."""
-    for number in range(WARM_UP):
-        step(number)
-    synchronize(cuda)
-    begun = time.perf_counter()
-    for number in range(TIMED):
-        step(number)
-    synchronize(cuda)
-    return (time.perf_counter() - begun) / TIMED
+class Player:
+    """Plays the jobs one after the other on the GPU; the next one imports torch meanwhile."""
+
+    def __init__(self, work: Path, budget: Budget) -> None:
+        self.work, self.budget = work, budget
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+
+    def prepare(self, name: str) -> None:
+        """Start the process, which waits for its turn."""
+        if name in self.processes:
+            return
+        log = (self.work / f"{name}.log").open("wb")
+        command = [sys.executable, str(HERE / "play.py"), name, str(self.work)]
+        self.processes[name] = subprocess.Popen(command, stdout=log, stderr=log)
+
+    def play(self, name: str, following: str | None) -> str:
+        """Until it has been profiled."""
+        self.prepare(name)
+        self.mark(name, "go")
+        self.until(name, "running", START_S)
+        became = self.record(name) if name in STORY else "not recorded"
+        self.mark(name, "stop")
+        if following is not None:
+            self.prepare(following)
+        self.until(name, "profiled", STOP_S)
+        return became
+
+    def record(self, name: str) -> str:
+        """``gpuwhy record`` beside the running job."""
+        file = self.work / f"{name}.gpuwhy.gz"
+        begun = time.monotonic()
+        status, text = run(gpuwhy("record", file, "--for", f"{RECORD_S}s"), RECORD_S + 25)
+        return f"record: {status}, {time.monotonic() - begun:.1f} s, {text.strip()[-200:]}"
+
+    def mark(self, name: str, what: str) -> None:
+        (self.work / f"{name}.{what}").touch()
+
+    def until(self, name: str, what: str, seconds: float) -> None:
+        """Wait for a mark; raises TimeoutError or ChildProcessError with the log's end."""
+        end = time.monotonic() + min(seconds, max(1.0, self.budget.left()))
+        while not (self.work / f"{name}.{what}").exists():
+            log = (self.work / f"{name}.log").read_text(errors="replace")[-600:]
+            if self.processes[name].poll() is not None:
+                raise ChildProcessError(f"{name} ended before it was {what}: {log}")
+            if time.monotonic() > end:
+                raise TimeoutError(f"{name} is not {what}: {log}")
+            time.sleep(0.02)
+
+    def close(self) -> None:
+        """Wait for the files to be written."""
+        for name, process in self.processes.items():
+            for mark in ("go", "stop"):
+                self.mark(name, mark)
+            try:
+                process.wait(max(1.0, self.budget.left()))
+            except subprocess.TimeoutExpired:
+                process.kill()
 
 
-def profile(step: Step, path: str, cuda: bool, *, stacks: bool) -> None:
-    """Profile ACTIVE steps into PATH.gz; beside it PATH.time, the step's time without profiler."""
-    seconds = timed(step, cuda)
-    activities = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if cuda else [])]
-    with torch_profile(
-        activities=activities,
-        schedule=schedule(wait=1, warmup=3, active=ACTIVE, repeat=1),
-        with_stack=stacks,
-    ) as profiler:
-        for number in range(1 + 3 + ACTIVE):
-            step(number)
-            profiler.step()
-        synchronize(cuda)
-    profiler.export_chrome_trace(path)
-    trim(Path(path))
-    Path(f"{path}.time").write_text(str(seconds))
+def gpuwhy(*arguments: object) -> list[str]:
+    """A command of gpuwhy."""
+    return [sys.executable, "-m", "gpuwhy.cli", *map(str, arguments)]
 
 
-def trim(path: Path) -> None:
-    """Leave out the arrows, which say what the correlations say, and pack the file."""
-    trace = json.loads(path.read_text())
-    trace["traceEvents"] = [e for e in trace["traceEvents"] if e.get("cat") not in FLOWS]
-    with gzip.GzipFile(f"{path}.gz", "wb", 9, mtime=0) as packed:
-        packed.write(json.dumps(trace, separators=(",", ":")).encode())
-    path.unlink()
-
-
-def one_job(name: str, out: Path, cuda: bool) -> None:
-    """A trace of one job."""
-    job = JOBS[name](torch.device("cuda" if cuda else "cpu"))
-    profile(job.step, str(out / f"{name}.json"), cuda, stacks=job.stacks)
-    job.close()
-
-
-def by_ncu(out: Path) -> str:
-    """``kernels.csv``; what became of it."""
-    if shutil.which("ncu") is None:
-        return "ncu is not installed"
-    target = out / "kernels.csv"
-    command = [*NCU, "--log-file", str(target), sys.executable, __file__, "--under-ncu"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
-    if done.returncode or not target.exists():
-        return (done.stderr or done.stdout)[-500:]
-    return "ok"
-
-
-def under_ncu() -> None:
-    """What ncu runs."""
-    job = JOBS["kernels"](torch.device("cuda"))
-    for number in range(10):
-        job.step(number)
-    torch.cuda.synchronize()
+def answered(budget: Budget, arguments: Sequence[object]) -> tuple[int, str]:
+    """What gpuwhy answers."""
+    return run(gpuwhy(*arguments), budget.left(kept=3.0))
 
 
 def guarded(what: Callable[[], object]) -> str:
     """One part fails, the others go on."""
-    begun = time.perf_counter()
+    begun = time.monotonic()
     try:
-        answer = what()
-    except Exception:
-        return traceback.format_exc()[-1500:]
-    text = answer if isinstance(answer, str) else "ok"
-    return f"{text} ({time.perf_counter() - begun:.1f} s)"
+        answer = str(what())
+    except Exception as error:
+        trace = traceback.format_exc().strip().splitlines()[-3:]
+        answer = f"FAILED {type(error).__name__}: {error} ({' | '.join(trace)})"
+    return f"{answer} ({time.monotonic() - begun:.1f} s)"
 
 
-def main(arguments: list[str]) -> None:
-    """Every job in a process of its own: one trace holds nothing of another."""
-    if arguments == ["--under-ncu"]:
-        under_ncu()
-        return
-    if arguments[0] == "--job":
-        one_job(arguments[1], Path(arguments[2]), torch.cuda.is_available())
-        return
-    out, chosen = Path(arguments[0]), arguments[1:]
-    cuda = torch.cuda.is_available()
-    manifest: dict[str, Any] = {
-        "torch": torch.__version__,
-        "cuda": torch.version.cuda,
-        "gpu": torch.cuda.get_device_name() if cuda else None,
-        "gpus": torch.cuda.device_count() if cuda else 0,
-        "python": sys.version.split()[0],
-        "became": {},
-    }
-    with tempfile.TemporaryDirectory() as folder:
-        work = Path(folder)
-        for name in [n for n in JOBS if n != "kernels" and (not chosen or n in chosen)]:
-            manifest["became"][name] = guarded(lambda name=name: _in_a_process(name, work))
-            print(name, manifest["became"][name], flush=True)
-        if not chosen or "two_ranks" in chosen:
-            manifest["became"]["two_ranks"] = guarded(lambda: _two_ranks(work, cuda))
-            print("two_ranks", manifest["became"]["two_ranks"], flush=True)
-        if cuda and (not chosen or "kernels" in chosen):
-            manifest["became"]["kernels"] = guarded(lambda: by_ncu(work))
-            print("kernels", manifest["became"]["kernels"], flush=True)
-        times = {path.name.split(".")[0]: float(path.read_text()) for path in work.glob("*.time")}
-        manifest["step_seconds_without_profiler"] = times
-        (work / "manifest.json").write_text(json.dumps(manifest, indent=1))
-        out.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(out / "traces.tar.gz", "w:gz") as tar:
-            for path in sorted(work.iterdir()):
-                if path.suffix != ".time":
-                    tar.add(path, path.name)
-                    print(path.name, path.stat().st_size, flush=True)
+def two_ranks(work: Path, budget: Budget) -> str:
+    """Two ranks, over NCCL or, with one GPU, gloo."""
+    command = [sys.executable, str(HERE / "two_ranks.py"), str(work)]
+    status, text = run(command, min(45.0, budget.left()))
+    return "ok" if not status else f"status {status}: {text[-1200:]}"
 
 
-def _in_a_process(name: str, work: Path) -> str:
-    command = [sys.executable, __file__, "--job", name, str(work)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    return "ok" if done.returncode == 0 else done.stderr[-1500:]
+def versions() -> dict[str, Any]:
+    """Of what made the files; asked for in a process of its own, which then lets the GPU go."""
+    ask = (
+        "import json, sys, torch; cuda = torch.cuda.is_available(); print(json.dumps({"
+        "'torch': torch.__version__, 'cuda': torch.version.cuda, 'python': sys.version.split()[0],"
+        "'gpu': torch.cuda.get_device_name() if cuda else None,"
+        "'gpus': torch.cuda.device_count()}))"
+    )
+    status, text = run([sys.executable, "-c", ask], 60)
+    told = next((line for line in text.splitlines() if line.startswith("{")), None)
+    return dict(json.loads(told)) if told and not status else {"failed": text}
 
 
-def _two_ranks(work: Path, cuda: bool) -> str:
-    if cuda and torch.cuda.device_count() < 2:
-        return "one GPU only"
-    import two_ranks
+def make(work: Path, budget: Budget, pool: Executor, became: dict[str, str]) -> Iterator[str]:
+    """Make all files; what became of each part goes into ``became``, the answers are yielded."""
 
-    two_ranks.run(profile, str(work), cuda)
-    return "ok"
+    def part(name: str, least_s: float, what: Callable[[], object]) -> None:
+        left = budget.left()
+        became[name] = guarded(what) if left > least_s else f"left out: {left:.0f} s left"
+        print(f"{name:16} {became[name]}", flush=True)
+
+    player = Player(work, budget)
+    player.prepare(PLANTED[0])
+    for name, following in zip(PLANTED, [*PLANTED[1:], None], strict=True):
+        part(name, 10, partial(player.play, name, following))
+    player.close()
+    ask = partial(answered, budget)
+    early = [pool.submit(guarded, line) for line in lines(work, ask)]
+    part("ncu", 15, lambda: by_ncu(work, min(70.0, budget.left())))
+    part("two_ranks", 12, lambda: two_ranks(work, budget))
+    late = [pool.submit(guarded, line) for line in late_lines(work, ask)]
+    part("nsys", 12, lambda: by_nsys(work, min(30.0, budget.left())))
+    yield from (line.result() for line in (*early, *late))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--budget", type=float, default=165.0, help="seconds for all of it")
+    options = parser.parse_args()
+    budget = Budget(options.budget)
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(HERE.parents[1] / "exporter"), os.environ.get("PYTHONPATH", "")]
+    )
+    options.out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(6) as pool:
+        work, became = Path(folder), dict[str, str]()
+        asked, table = pool.submit(versions), ""
+        try:
+            for line in make(work, budget, pool, became):
+                print(line, flush=True)
+                table += f"{line}\n"
+        finally:
+            manifest = json.dumps(asked.result() | {"became": became}, indent=1)
+            (work / "manifest.json").write_text(manifest)
+            (options.out / "table.txt").write_text(f"{manifest}\n{table}")
+            pack(work, options.out / "traces.tar.gz")
+
+
+def pack(work: Path, target: Path) -> None:
+    """All that was made, but for the marks by which the processes told each other."""
+    with tarfile.open(target, "w:gz") as tar:
+        for path in sorted(work.iterdir()):
+            if path.suffix not in MARKS:
+                tar.add(path, path.name)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()
