@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpuwhy.ledger import thresholds as th
+from gpuwhy.ledger.quota import denied
 from gpuwhy.ledger.stalled import stall_reason
 from gpuwhy.signals.phases import WAIT
 from gpuwhy.signals.row import GpuRow, GpuSignals, RunSignals
@@ -87,6 +88,8 @@ def split(row: GpuRow, run: RunSignals) -> Split:
 
 def _busy(row: GpuRow, gpu: GpuSignals, run: RunSignals, rest: _Rest) -> None:
     total = rest.left
+    if _spins_unexplained(run):
+        rest.take_all("unknown", "no-stacks")
     rest.take("comm", "transfer" if run.waiting_how == "link" else "waiting", run.waiting or 0.0)
     others = _others_share(row, run)
     if others is None:
@@ -136,16 +139,26 @@ def throttle_reason(gpu: GpuSignals) -> str | None:
     return None
 
 
+def _spins_unexplained(run: RunSignals) -> bool:
+    """All of the time in a collective, with no other rank in sight: a long wait, or a job that
+    stands still. Only stacks (or NCCL itself) would tell which."""
+    alone = run.waiting_how == "signature" and (run.waiting or 0.0) >= th.ALL_SPIN
+    return alone and run.stuck_s is None and run.peer_missing is None
+
+
 def _may_wait_unseen(row: GpuRow, run: RunSignals, busy: float) -> bool:
     """A rank of several looks busy while it waits. Where neither counters nor peers can tell, its
     busy time may be anything, unless it draws the power of work."""
-    if max(run.world_size or 1, run.peers + 1) < 2 or run.waiting is not None or busy < 0.1:
+    # Ranks that are alike may all wait for a slow link: comparing them by power rules out nothing.
+    judged = run.waiting is not None and (run.waiting > 0 or run.waiting_how != "lockstep")
+    if max(run.world_size or 1, run.peers + 1) < 2 or judged or busy < 0.1:
         return False
     gpu = row.gpu
     if gpu is None or gpu.sm_active is not None:
         return False
     drawn = gpu.power_w is not None and gpu.power_limit_w
-    return not (drawn and (gpu.power_w or 0.0) >= 0.7 * busy * (gpu.power_limit_w or 0.0))
+    full = th.WORK_POWER * busy * (gpu.power_limit_w or 0.0)
+    return not (drawn and (gpu.power_w or 0.0) >= full)
 
 
 # -- idle time -----------------------------------------------------------------------------------
@@ -154,9 +167,9 @@ def _may_wait_unseen(row: GpuRow, run: RunSignals, busy: float) -> bool:
 def _idle(gpu: GpuSignals, run: RunSignals, rest: _Rest) -> None:
     phases = run.phases
     _pauses(run, rest)
-    denied = quota_reason(run)
-    if denied is not None:
-        rest.take_all("quota", denied)
+    kept_off = denied(run)
+    if kept_off is not None:
+        rest.take("quota", kept_off.reason, kept_off.most)
     if phases is None:
         rest.take_all("unknown", "no-stacks")
         return
@@ -186,28 +199,6 @@ def _pauses(run: RunSignals, rest: _Rest) -> None:
         rest.take_all("startup", "")
     else:
         rest.take("startup", "import", phases.get("import", 0.0))
-
-
-def quota_reason(run: RunSignals) -> str | None:
-    """The limit that kept the job from running, where one did."""
-    if run.throttled is not None and run.throttled >= th.QUOTA_THROTTLED:
-        return "cpu-quota"
-    if _pinned_together(run):
-        return "affinity"
-    if run.run_delay is not None and run.run_delay >= th.STARVED_DELAY:
-        few = run.allowed_cores is not None and run.allowed_cores < (run.host_cores or 0)
-        return "affinity" if few else "host-cpu"
-    return None
-
-
-def _pinned_together(run: RunSignals) -> bool:
-    """Workers that may use fewer cores than there are of them and use those up, while the host
-    has others. (Workers on different single cores use more than one core in all.)"""
-    cores, host, workers = run.worker_cores, run.host_cores, run.workers or 0
-    if not cores or not host or cores >= host or workers <= cores or run.worker_cpu is None:
-        return False
-    used = run.worker_cpu * workers
-    return th.PINNED_USE[0] * cores <= used <= th.PINNED_USE[1] * cores
 
 
 def _copies(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpuwhy.ledger import thresholds as th
 from gpuwhy.signals.row import GpuRow, GpuSignals, RunSignals
 
@@ -45,3 +47,17 @@ def _stuck(gpu: GpuSignals, run: RunSignals) -> bool:
     loading = (run.children_cpu or 0.0) > th.IDLE_CPU or bool(run.workers_running)
     at_work = (gpu.busy or 0.0) < th.IDLE_BUSY and (run.cpu or 0.0) > th.IDLE_CPU
     return not (loading or at_work)
+
+
+def in_hindsight(
+    runs: Sequence[RunSignals], shares: Sequence[dict[tuple[str, str], float]]
+) -> list[dict[tuple[str, str], float]]:
+    """The shares of a window's seconds with what its end tells: a job that is seen to stand still
+    has done so since its main thread came to where it stands. (It takes some time to be sure, and
+    the accounts of those seconds said what it looked like.)"""
+    known = list(shares)
+    stood = next((key for key in known[-1] if key[0] == "stalled"), None) if known else None
+    since = int(runs[-1].stuck_s or 0.0) if stood else 0
+    for i in range(max(0, len(known) - since), len(known)):
+        known[i] = {stood: 1.0} if stood else known[i]
+    return known

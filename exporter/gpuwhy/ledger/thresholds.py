@@ -34,13 +34,28 @@ SPIN_POWER = 0.35
 """Without activity counters: power below this share of the limit at full utilisation is no work
 (a spinning H200 draws 123 of 700 W, a healthy step 690)."""
 
+ALL_SPIN = 0.95
+"""Share of a second in a collective from which nothing else can have happened in it."""
+
+WORK_POWER = 0.9
+"""Without activity counters a rank of several works all of its busy time only if it draws this
+share of the limit (healthy: 0.98; two ranks that lose 29 % to a slow link: 0.7 to 0.8)."""
+
 # -- idle time -----------------------------------------------------------------------------------
 
 QUOTA_THROTTLED = 0.25
 """Share of CFS periods throttled from which the job's CPU quota explains its idle GPU."""
 
 STARVED_DELAY = 0.25
-"""Share of time that the main thread was runnable but had no CPU."""
+"""Share of time that the main thread, or a worker on average, was runnable but had no CPU: from
+here on that is what holds it up (H200: 0.00 in jobs without a limit, 0.43 and more under one)."""
+
+NOTICED_DELAY = 0.05
+"""Below it a wait for a CPU is ordinary scheduling; from it to STARVED_DELAY the main thread's wait
+explains as much idle time as it lasted."""
+
+FREE_CORES = 0.1
+"""A host with this share of its cores free could have run the thread: a limit forbade it."""
 
 PINNED_USE = (0.85, 1.15)
 """Workers together use this much of the few cores that each of them may run on: they share them."""
@@ -61,6 +76,12 @@ DISPATCH_CPU = 0.80
 
 SYNC_WAIT = 0.03
 """Host waits for the device at all: then it is not the dispatch alone that is too slow."""
+
+# -- without a GPU in sight ----------------------------------------------------------------------
+
+ALL_AT_WORK = 0.7
+"""Share of the workers at work from which the pipeline is behind (starved jobs: 1.0; a healthy job
+that stands in its loader for a third of the host's time: 0.1 to 0.5)."""
 
 # -- no progress ---------------------------------------------------------------------------------
 

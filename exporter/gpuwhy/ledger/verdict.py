@@ -11,9 +11,10 @@ from gpuwhy.ledger.accounts import ACCOUNTS, CAUSES
 from gpuwhy.ledger.advice import next_action
 from gpuwhy.ledger.entry import Entry
 from gpuwhy.ledger.evidence import evidence_for, function_for
+from gpuwhy.ledger.phases_only import losses_from_phases
 from gpuwhy.ledger.sight import UNDECIDED, UNKNOWN_SIGNALS, cannot_see
+from gpuwhy.ledger.stalled import in_hindsight
 from gpuwhy.ledger.summary import Window
-from gpuwhy.signals.phases import WAIT
 from gpuwhy.signals.row import Function, GpuRow, GpuSignals
 
 INFORMATION = ("throttle", "at-default-limit")
@@ -52,6 +53,8 @@ def _windows(entries: Sequence[Entry]) -> dict[Any, Window]:
                 window.rows.append(row)
                 window.runs.append(run)
                 window.shares.append(entry.shares[(uuid, (run.run, run.rank), run.pid)].shares)
+    for window in out.values():
+        window.shares = in_hindsight(window.runs, window.shares)
     # A run that was seen for only a sliver of the window has no verdict of its own.
     enough = [k for k, w in out.items() if w.seconds >= min(3, 0.2 * len(entries))]
     return {key: out[key] for key in enough}
@@ -67,7 +70,7 @@ def _held(key: Any, window: Window, entries: Sequence[Entry]) -> Verdict:
     _, run, rank, pid = key
     accounts = {a: v for a, v in window.accounts().items() if v > 0}
     blind = cannot_see(window, _sources(entries))
-    losses = accounts if accounts else _losses_from_phases(window)
+    losses = accounts if accounts else losses_from_phases(window)
     causes = [_cause(account, losses, window) for account in _named(losses)]
     return {
         **_identity(window.last_row.gpu),
@@ -98,28 +101,10 @@ def answer(losses: dict[str, float], blind: list[dict[str, str]], window: Window
         return "unknown"
     if named:
         return named[0]
-    if window.last_row.gpu is None and any(b["signal"] == "stacks" for b in blind):
+    missing = {b["signal"] for b in blind}
+    if window.last_row.gpu is None and ("stacks" in missing or window.last.holds_gpu):
         return "unknown"
     return "none"
-
-
-def _losses_from_phases(window: Window) -> dict[str, float]:
-    """Without a GPU in sight: what the host's phases alone say. The job's own code may be its
-    work, so ``host`` is claimed only of functions beside a loop that trains."""
-    if window.phase() is None:
-        return {}
-    denied = window.run("throttled") or 0.0
-    losses = {"data": window.phase("data_wait", "data_inline", "data_sampler") or 0.0}
-    if denied >= th.QUOTA_THROTTLED:
-        return {"quota": min(1.0, denied)}
-    losses["comm"] = window.phase("grad_sync") or 0.0
-    idle = window.call("sleep") + window.call(WAIT)  # no work, but for what is not told
-    losses["unknown"] = min(idle, window.phase("user") or 0.0) - window.context("evaluation")
-    if (window.phase("backward", "optimizer") or 0.0) >= 0.1:
-        own = (window.phase("user") or 0.0) - (window.run("loop_lines") or 0.0)
-        own = max(0.0, own - window.call("sleep") - window.call(WAIT))
-        losses["host"] = own + (window.phase("logging", "gc") or 0.0)
-    return losses
 
 
 def _cause(account: str, losses: dict[str, float], window: Window) -> Verdict:

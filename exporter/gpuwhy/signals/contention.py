@@ -54,6 +54,16 @@ def throttled(group: Samples, second: int) -> float | None:
     return min(1.0, max(0.0, (int(now["nr_throttled"]) - int(before["nr_throttled"])) / periods))
 
 
+def idle_cores(host: Samples, second: int) -> float | None:
+    """Cores of the host that nobody used around a second; None where they were not seen twice."""
+    near = host.between(second - CGROUP_SPAN_S, second + 1.0 + CGROUP_SPAN_S)
+    counted = [(float(o["t"]), o["cpu_seconds"]["idle"]) for o in near if "cpu_seconds" in o]
+    if len(counted) < 2:
+        return None
+    (t0, before), (t1, after) = counted[0], counted[-1]
+    return max(0.0, (after - before) / (t1 - t0)) if t1 > t0 else None
+
+
 def descendants(pid: int, table: Iterable[Process]) -> list[Process]:
     """Everything below a process in the table, nearest first."""
     children: dict[int, list[Process]] = {}

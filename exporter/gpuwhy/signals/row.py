@@ -115,7 +115,10 @@ class RunSignals:
     workers: int | None = None  # DataLoader workers of the rank
     worker_cores: int | None = None  # the fewest cores that a worker may run on
     host_cores: int | None = None
+    host_idle: float | None = None  # cores of the host that nobody used
     cgroup_seen: bool = False
+    unlimited: bool = False  # its files were read: no CPU quota, and no group above is hidden
+    holds_gpu: bool = False  # the driver says that it holds one, in sight or not
     step: int | None = None  # the step in progress at step_t
     step_t: float | None = None
     epoch: int | None = None

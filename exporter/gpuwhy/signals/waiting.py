@@ -23,6 +23,8 @@ def with_waiting(memory: Memory, rows: Sequence[GpuRow], second: int) -> list[Gp
     found: dict[int, tuple[lockstep.Waiting, bool]] = {}
     peers: dict[int, int] = {}
     for members in ranks.values():
+        if not _one_job([run for _, run in members]):
+            continue
         seen = [_activity(memory, row, run, second) for row, run in members]
         for _, run in members:
             peers[run.pid] = len({m.rank for _, m in members}) - 1
@@ -39,6 +41,12 @@ def with_waiting(memory: Memory, rows: Sequence[GpuRow], second: int) -> list[Gp
         replace(row, runs=tuple(_judged(r, found.get(r.pid), peers) for r in row.runs))
         for row in rows
     ]
+
+
+def _one_job(members: Sequence[RunSignals]) -> bool:
+    """Do they train together? Two jobs of one script that were started in the same second share
+    the run's name, but neither was told of a world of several ranks, nor does NCCL know both."""
+    return any((run.world_size or 1) > 1 or run.ahead is not None for run in members)
 
 
 def _activity(memory: Memory, row: GpuRow, run: RunSignals, second: int) -> lockstep.RankActivity:
