@@ -333,13 +333,43 @@ def test_memory_without_owner_means_another_pid_namespace(standin, tmp_path):
 
 
 def test_shares_cover_the_time_since_the_last_read(standin):
-    source = standin(f"share 0 {os.getpid()} 60 20")
+    mine, parent = os.getpid(), os.getppid()
+    source = standin(
+        f"process 0 {mine} 7 compute\nprocess 0 {parent} 7 compute\nshare 0 {mine} 60 20"
+    )
     first, *later = of(source.polls(4, sleep_s=0.3, after_s=1.0), "sm_share")
     assert first["dt"] == pytest.approx(1.0, abs=0.11), "the second before we came"
     assert later
     # The stand-in samples every 100 ms.
     covered = sum(share["dt"] for share in later)
     assert covered == pytest.approx(later[-1]["t"] - first["t"], abs=0.11)
+
+
+def test_shares_are_read_seldom_where_there_is_nobody_to_share_with(standin):
+    mine, parent = os.getpid(), os.getppid()
+    alone = f"process 0 {mine} 7 compute\nshare 0 {mine} 60 20\n"
+    source = standin(alone)
+    source.poll()
+    before = source.calls("nvmlDeviceGetProcessUtilization")
+    source.polls(8, after_s=1.0)
+    assert source.calls("nvmlDeviceGetProcessUtilization") - before <= 4  # two reads, two calls
+    source.script(f"{alone}process 0 {parent} 7 compute")
+    seen = source.polls(3, sleep_s=0.2, after_s=1.0)
+    (first, *_) = of(seen, "sm_share")
+    assert first["dt"] == pytest.approx(1.0, abs=0.25), "what was before the other came is left out"
+    assert len(of(seen, "sm_share")) >= 2
+
+
+def test_lists_that_seldom_hold_a_job_are_read_seldom(standin):
+    mine, parent = os.getpid(), os.getppid()
+    source = standin(f"process 0 {mine} 7 compute\nprocess 0 {mine} 7 mps")
+    source.poll()
+    seen = of(source.polls(4, after_s=1.0), "gpu_processes")
+    assert [o["processes"][0]["type"] for o in seen] == ["mps"] * 4
+    assert source.calls("nvmlDeviceGetMPSComputeRunningProcesses_v3") == 2  # one read, two calls
+    source.script(f"process 0 {parent} 7 mps")
+    seen = of(source.polls(6, after_s=1.0), "gpu_processes")
+    assert seen[-1]["processes"] == [{"pid": parent, "type": "mps", "memory": 7}]
 
 
 def test_mig(standin):
@@ -469,6 +499,15 @@ def test_rings_come_whole_and_once(standin):
     # The stand-in's value tells the number of the sample.
     assert all(round(v * 1000) % 1000 == cell % 1000 for cell, v in cells.items())
     assert 60 <= len(cells) <= 130
+
+
+@pytest.mark.parametrize(("gpm", "reads"), [(1, 3), (0, 11)])
+def test_the_utilisation_ring_stands_by_where_gpm_serves(standin, gpm, reads):
+    source = standin(f"set gpm {gpm}")
+    seen = source.polls(11, sleep_s=0.05, after_s=1.0)
+    power = source.calls("nvmlDeviceGetSamples") - 2 * reads
+    assert power == 2 * 11, "two calls for each read of a ring"
+    assert states(seen)["utilization_ring"]["up"] is True
 
 
 def test_a_ring_that_wraps_between_reads(standin):

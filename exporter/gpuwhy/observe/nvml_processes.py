@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gpuwhy.observe.cadence import Every
 from gpuwhy.observe.nvml_device import EMPTY, SENTINELS, Device
 from gpuwhy.observe.nvml_messages import explain_refusal
 from gpuwhy.observe.nvml_sample import memory_info
@@ -28,6 +29,13 @@ UNSEEN_S = 5.0
 
 UNSEEN_BYTES = 512 * 2**20
 
+SELDOM_S = 5.0
+"""How often the lists are read that seldom hold a job's process."""
+
+ALONE_S = 4.0
+"""How often SM shares are read where there is nobody to share with: they are averages since the
+last read, so none is lost."""
+
 OTHER_NAMESPACE = (
     "GPU memory is in use, but the driver shows no process that exists here: "
     "gpuwhy runs in a PID namespace of its own",
@@ -42,6 +50,9 @@ class ProcessReader:
         self.proc = proc
         self._unseen_since: float | None = None
         self._newest_us = 0  # time stamp of the newest utilisation sample read
+        self._holders: set[int] = set()
+        self._seldom, self._sharing = Every(SELDOM_S), Every(ALONE_S)
+        self._last: dict[str, list[Any]] = {}  # what the other lists held
 
     def processes(self, device: Device, t: float) -> list[Observation]:
         """Who holds memory on the device; nothing if no list could be read."""
@@ -49,10 +60,15 @@ class ProcessReader:
         total = int(info.total) if info is not None else 2**60
         found: dict[int, dict[str, Any]] = {}
         refused = ""
+        seldom = self._seldom.due(device.now)
         for name, kind in LISTS:
-            entries, code = self._list(device, name)
             if kind == "compute":
+                entries, code = self._list(device, name)
                 refused = "" if code in EMPTY else code
+            else:
+                if seldom:
+                    self._last[name], _ = self._list(device, name)
+                entries = self._last.get(name, [])
             for entry in entries:
                 if self.exists(entry.pid):
                     found.setdefault(int(entry.pid), _process(entry, kind, total))
@@ -60,6 +76,8 @@ class ProcessReader:
             device.say("gpu_processes", False, *explain_refusal(refused, virtual=device.virtual))
             return []
         self._judge(device, bool(found), info)
+        if found.keys() != self._holders:
+            self._holders, self._newest_us = set(found), 0  # what was before is not their share
         return [
             {
                 "t": t,
@@ -81,6 +99,8 @@ class ProcessReader:
         The driver averages over all samples after the given time stamp; given 0, over its whole
         buffer of 14 s, with processes that are gone.
         """
+        if not self._sharing.due(device.now) and len(self._holders) <= 1:
+            return []
         since = self._newest_us if t - 10 < self._newest_us * 1e-6 <= t else int((t - 1.0) * 1e6)
         entries, code = device.ask("nvmlDeviceGetProcessUtilization", since, key=())
         if entries is None and code not in EMPTY:

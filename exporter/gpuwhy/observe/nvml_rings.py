@@ -92,8 +92,15 @@ class RingMerger:
         self.phase: float | None = None  # running mean of stamp - cell * step
         self.lost_s = 0.0
 
+    @property
+    def known_to(self) -> float:
+        """Samples up to this time stamp change nothing any more; the two that follow are wanted,
+        known as they are, to tell whether anything was lost before the new ones."""
+        return 0.0 if self.phase is None or self.step is None else self.newest - 2.5 * self.step
+
     def merge(self, samples: Sequence[Sample]) -> list[Stretch]:
-        """The new samples of one whole read (sorted by stamp), in rows without long holes."""
+        """The new samples of one read (sorted by stamp), in rows without long holes. The read is
+        whole, or lacks what lies before ``known_to``."""
         times = [t for t, _ in samples]
         if self.step is None:
             self.step = estimate_step(times)
