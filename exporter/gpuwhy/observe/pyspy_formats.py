@@ -5,17 +5,20 @@ Both raise ValueError where the text is not what py-spy writes.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from gpuwhy.observe.observation import Frame
 
-_THREAD = re.compile(r"thread \((0[xX][0-9a-fA-F]+|\d+)\)(?:: (.*))?$", re.DOTALL)
+_THREAD = re.compile(r"thread \((0[xX][0-9a-fA-F]{1,13}|[0-9]{1,15})\)(?:: (.*))?$", re.DOTALL)
 """The root frame that ``--threads`` adds: OS thread id, or a pthread id where that is unknown."""
-_ERRORS = re.compile(r"Errors: (\d+)")
+_ERRORS = re.compile(r"Errors: ([0-9]{1,18})\b")
+LONGEST_S = 3600.0
+"""A record takes seconds; what is beyond this is no time."""
 _COPY_FAILED = re.compile(r"Failed to copy|Bad address|os error 14\b")
 
 
@@ -53,20 +56,21 @@ class Trace:
 
 def parse_dump(text: bytes) -> list[DumpedThread]:
     """The threads of ``py-spy dump --json``; those without Python frames are left out."""
-    threads = _expect(json.loads(text), list)
-    return [_dumped(thread) for thread in threads if thread["frames"]]
+    with _one_error():
+        threads = _expect(json.loads(text), list)
+        return [_dumped(thread) for thread in threads if thread["frames"]]
 
 
 def _dumped(thread: Mapping[str, Any]) -> DumpedThread:
     frames = thread["frames"]
     return DumpedThread(
-        tid=int(thread["os_thread_id"] or thread["thread_id"]),
-        name=thread["thread_name"] or "",
+        tid=abs(_whole(thread["os_thread_id"] or thread["thread_id"])),
+        name=_text(thread["thread_name"] or ""),
         active=bool(thread["active"]),
         gil=bool(thread["owns_gil"]),
-        frames=[[frame["name"], frame["filename"], int(frame["line"])] for frame in frames],
+        frames=[_frame(frame["name"], frame["filename"], frame["line"]) for frame in frames],
         locals=[
-            (frame["name"], frame["filename"], local["name"], local["repr"] or "")
+            (frame["name"], frame["filename"], _text(local["name"]), _text(local["repr"] or ""))
             for frame in frames
             for local in frame["locals"] or ()
         ],
@@ -76,13 +80,17 @@ def _dumped(thread: Mapping[str, Any]) -> DumpedThread:
 def parse_trace(text: bytes) -> Trace:
     """The threads of a Chrome trace: at each sample that differs from the one before, E events
     close the frames that went and B events open the new ones; a last round of E closes all."""
-    events = [event for event in _expect(json.loads(text), list) if event["ph"] in "BE"]
-    if not events:
-        return Trace(0.0, [])
+    with _one_error():
+        return _trace([e for e in _expect(json.loads(text), list) if e["ph"] in ("B", "E")])
+
+
+def _trace(events: Sequence[Mapping[str, Any]]) -> Trace:
     by_thread: dict[int, list[Mapping[str, Any]]] = {}
     for event in events:
+        if not 0 <= event["ts"] < LONGEST_S * 1e6:
+            raise ValueError(f"a time of {event['ts']} us")
         by_thread.setdefault(event["tid"], []).append(event)
-    end = max(event["ts"] for event in events) / 1e6
+    end = max((event["ts"] for event in events), default=0) / 1e6
     threads = [_traced(own, end) for own in by_thread.values()]
     return Trace(end, [thread for thread in threads if thread.changes])
 
@@ -101,7 +109,8 @@ def _traced(events: Iterable[Mapping[str, Any]], end: float) -> TracedThread:
                 raise ValueError("a frame ends that never began")
             stack.pop()
         else:
-            stack.append([event["name"], event["args"]["filename"], int(event["args"]["line"])])
+            of = event["args"]
+            stack.append(_frame(event["name"], of["filename"], of["line"]))
     if at is not None and at < end:
         _change(thread, at, stack)
     return thread
@@ -126,6 +135,30 @@ def failed_samples(messages: str) -> int:
 def is_torn_read(messages: str) -> bool:
     """True where a dump failed because the job's memory changed while it was read."""
     return _COPY_FAILED.search(messages) is not None
+
+
+@contextlib.contextmanager
+def _one_error() -> Iterator[None]:
+    """Whatever is not of the form, at whatever depth, is a ValueError."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise ValueError(f"not what py-spy writes: {type(error).__name__}: {error}") from error
+
+
+def _frame(name: Any, file: Any, line: Any) -> Frame:
+    return [_text(name), _text(file), _whole(line)]
+
+
+def _text(value: Any) -> str:
+    return str(_expect(value, str))
+
+
+def _whole(value: Any) -> int:
+    """Any whole number that any reader of JSON keeps exact."""
+    if not abs(number := int(_expect(value, int))) < 2**53:
+        raise ValueError(f"a number of {number.bit_length()} bits")
+    return number
 
 
 def _expect(value: Any, kind: type) -> Any:
