@@ -23,6 +23,7 @@ the general.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -115,7 +116,7 @@ def read(path: Path) -> Alerting:
         found = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise AlertingError(f"{path}: {error.strerror or error}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # 2026-99-99 is a ValueError
         raise AlertingError(f"{path}: no YAML: {' '.join(str(error).split())}") from error
     try:
         return parse({} if found is None else found)
@@ -127,6 +128,11 @@ def parse(found: Any) -> Alerting:
     """The settings of a parsed file. Raises ValueError or ReceiverError, naming the key."""
     if not isinstance(found, dict):
         raise ValueError("keys and values are wanted: page, repeat, receivers")
+    if any(
+        "\ud800" <= letter <= "\udfff"
+        for letter in json.dumps(found, ensure_ascii=False, default=str)
+    ):
+        raise ValueError("half a character (\\ud800 to \\udfff) cannot be written to a file")
     _only(found, ("page", "repeat", "receivers"), "")
     listed = found.get("receivers") or []
     if not isinstance(listed, list):
@@ -153,7 +159,8 @@ def _receiver(item: Any, number: int) -> Receiver:
         raise ValueError(f"{where}: exactly one of {', '.join(KINDS)} is wanted")
     kind = kinds[0]
     severities = item.get("severities", list(SENT))
-    if not isinstance(severities, list) or not severities or set(severities) - set(SEVERITIES):
+    known = isinstance(severities, list) and all(each in SEVERITIES for each in severities)
+    if not known or not severities:
         raise ValueError(f"{where}: severities: a list of {', '.join(SEVERITIES)} is wanted")
     return Receiver(f"{kind}-{number}", KINDS[kind](item[kind], f"{where}: {kind}"), severities)
 

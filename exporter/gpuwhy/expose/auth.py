@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import logging
@@ -85,7 +84,7 @@ def credentials(header: str | None) -> tuple[str, str]:
         return "", ""
     try:
         user, colon, password = base64.b64decode(encoded, validate=True).decode().partition(":")
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:  # no base64, no UTF-8, no ASCII
         return "", ""
     return (user, password) if colon else ("", "")
 

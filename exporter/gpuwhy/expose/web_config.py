@@ -7,6 +7,7 @@ again when a file changes; turning TLS on or off needs a restart.
 
 from __future__ import annotations
 
+import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,10 @@ CLIENT_AUTH = {
     "RequireAndVerifyClientCert": ssl.CERT_REQUIRED,
 }
 VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
+
+
+MOST_COST = 14
+"""Of a bcrypt hash: one check takes about a second of CPU at this."""
 
 
 class WebConfigError(Exception):
@@ -73,7 +78,7 @@ def _read(path: Path) -> Mapping[str, Any]:
         raise WebConfigError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise WebConfigError(f"{path}: is no UTF-8 text") from error
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # 2026-99-99 is a ValueError
         raise WebConfigError(f"{path}: is no YAML: {error}".replace("\n", " ")) from error
     return _mapping(found or {}, path, "the file")
 
@@ -182,7 +187,7 @@ def _choice(
     found: Mapping[str, Any], key: str, default: str, choices: Mapping[str, Any], path: Path
 ) -> Any:
     value = found.get(key, default)
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise WebConfigError(
             f"{path}: tls_server_config.{key}: {value!r} is not supported here; "
             f"supported: {', '.join(choices)}"
@@ -192,6 +197,12 @@ def _choice(
 
 def _hash(found: object, path: Path, key: str) -> bytes:
     """A bcrypt hash, tried once: a password in clear must not look like a hash that never fits."""
+    cost = re.match(r"\$2[a-z]?\$([0-9]{2})\$", str(found))
+    if cost and int(cost[1]) > MOST_COST:
+        raise WebConfigError(
+            f"{path}: {key} has a cost of {cost[1]}: each check would take seconds of CPU from the "
+            "jobs; make one with `htpasswd -nBC 10 USER`"
+        )
     try:
         hashed = str(found).encode()
         bcrypt.checkpw(b"", hashed)

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from gpuwhy.observe.observation import Observation
-from gpuwhy.observe.procfs import exists, parse_cpu_list, parse_pressure, read_text
+from gpuwhy.observe.procfs import exists, number, parse_cpu_list, parse_pressure, read_text
 
 UNLIMITED = 1 << 60
 """Version 1 writes a number near 2^63 where no memory limit is set."""
@@ -154,9 +154,8 @@ def _quota(version: int, directory: Path) -> float | None:
     else:
         names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
         words = [(read_text(directory / name) or "").strip() for name in names]
-    if len(words) != 2 or not all(word.isdigit() for word in words) or words[1] == "0":
-        return None
-    return int(words[0]) / int(words[1])
+    quota, period = map(number, words) if len(words) == 2 else (None, None)
+    return None if quota is None or not period else quota / period
 
 
 def _throttling(directory: Path) -> dict[str, Any]:
@@ -236,8 +235,7 @@ def _upwards(directory: Path, top: Path) -> Iterator[Path]:
 
 
 def _number(path: Path) -> int | None:
-    text = (read_text(path) or "").strip()
-    return int(text) if text.isdigit() else None
+    return number(read_text(path) or "")
 
 
 def _table(path: Path) -> dict[str, int]:
@@ -245,8 +243,9 @@ def _table(path: Path) -> dict[str, int]:
     table: dict[str, int] = {}
     for line in (read_text(path) or "").splitlines():
         name, _, value = line.partition(" ")
-        if value.strip().isdigit():
-            table[name] = int(value)
+        count = number(value)
+        if count is not None:
+            table[name] = count
     return table
 
 

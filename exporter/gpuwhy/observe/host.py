@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from gpuwhy.observe.observation import Observation
-from gpuwhy.observe.procfs import PAGE, TICK, parse_cpu_list, parse_pressure, read_text
+from gpuwhy.observe.procfs import (
+    PAGE,
+    TICK,
+    number,
+    parse_cpu_list,
+    parse_pressure,
+    read_text,
+)
 from gpuwhy.observe.source_state import SourceState
 
 MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
@@ -43,7 +51,8 @@ class HostSource:
             texts = (read_text(f"{self._proc}/{name}") for name in names)
             text = next((text for text in texts if text is not None), None)
             if text is not None:
-                fields.update(parse(text))
+                with contextlib.suppress(ValueError, IndexError):  # a kernel that writes otherwise
+                    fields.update(parse(text))
         for name, value in (("psi", self._pressure()), ("numa", self._numa())):
             if value:
                 fields[name] = value
@@ -88,10 +97,10 @@ def parse_stat(text: str) -> dict[str, Any]:
     for line in text.splitlines():
         name, *values = line.split()
         if name == "cpu":
-            seconds = [round(int(value) * TICK, 2) for value in values]
+            seconds = [round(_count(value) * TICK, 2) for value in values]
             fields["cpu_seconds"] = dict(zip(MODES, seconds, strict=False))
         elif name in _COUNTS:
-            fields[_COUNTS[name]] = int(values[0])
+            fields[_COUNTS[name]] = _count(values[0])
     return fields
 
 
@@ -125,7 +134,7 @@ def parse_vmstat(text: str) -> dict[str, Any]:
     """``/proc/vmstat``: bytes moved from and to swap so far."""
     found = dict(re.findall(r"^(pswpin|pswpout) (\d+)$", text, re.MULTILINE))
     names = {"swap_in": "pswpin", "swap_out": "pswpout"}
-    return {ours: int(found[theirs]) * PAGE for ours, theirs in names.items() if theirs in found}
+    return {ours: _count(found[theirs]) * PAGE for ours, theirs in names.items() if theirs in found}
 
 
 def parse_diskstats(text: str) -> dict[str, Any]:
@@ -135,8 +144,8 @@ def parse_diskstats(text: str) -> dict[str, Any]:
     if not disks:
         return {}
     return {
-        "disk_read_bytes": SECTOR * sum(int(row[5]) for row in disks),
-        "disk_write_bytes": SECTOR * sum(int(row[9]) for row in disks),
+        "disk_read_bytes": SECTOR * sum(_count(row[5]) for row in disks),
+        "disk_write_bytes": SECTOR * sum(_count(row[9]) for row in disks),
     }
 
 
@@ -147,14 +156,21 @@ def parse_net_dev(text: str) -> dict[str, Any]:
     if not links:
         return {}
     return {
-        "network_receive_bytes": sum(int(values[0]) for values in links),
-        "network_transmit_bytes": sum(int(values[8]) for values in links),
+        "network_receive_bytes": sum(_count(values[0]) for values in links),
+        "network_transmit_bytes": sum(_count(values[8]) for values in links),
     }
+
+
+def _count(word: str) -> int:
+    found = number(word)
+    if found is None:
+        raise ValueError(f"{word[:40]!r} is no count")
+    return found
 
 
 def _kilobytes(text: str) -> dict[str, int]:
     rows = re.findall(r"^(\w+):\s+(\d+) kB$", text, re.MULTILINE)
-    return {name: 1024 * int(size) for name, size in rows}
+    return {name: 1024 * _count(size) for name, size in rows}
 
 
 PARTS: tuple[tuple[tuple[str, ...], Callable[[str], dict[str, Any]]], ...] = (

@@ -119,7 +119,7 @@ def world_size_of(env: Mapping[str, str]) -> int | None:
 def ras_address_of(env: Mapping[str, str]) -> tuple[str, int] | None:
     """Where NCCL's RAS listens, if ``NCCL_RAS_ADDR`` (``HOST:PORT``) says so."""
     host, _, port = env.get("NCCL_RAS_ADDR", "").rpartition(":")
-    if not host or not port.isdigit() or int(port) > 65535:
+    if not host or not re.fullmatch(r"[0-9]{1,5}", port) or int(port) > 65535:
         return None
     return host.strip("[]"), int(port)
 

@@ -23,13 +23,19 @@ COMMA_TOO_MANY = re.compile(r",(?=\s*[\]}])")
 def parse(text: str) -> dict[str, Any]:
     """The JSON object of an answer, mended if need be. Raises ValueError if it is none."""
     try:
-        answer = json.loads(text)
+        answer = _loads(text)
     except ValueError:
-        mended = COMMA_TOO_MANY.sub("", COMMA_LEFT_OUT.sub(r"\1,\2", text))
-        answer = json.loads(mended)
+        answer = _loads(COMMA_TOO_MANY.sub("", COMMA_LEFT_OUT.sub(r"\1,\2", text)))
     if not isinstance(answer, dict) or not isinstance(answer.get("communicators"), list):
         raise ValueError("an answer without communicators")
     return answer
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def communicators(answer: dict[str, Any]) -> list[dict[str, Any]]:

@@ -14,6 +14,8 @@ from pathlib import Path
 
 TICK = 1.0 / os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+MOST_CPUS = 1 << 16
+"""Eight times what any kernel is built for."""
 LONGEST_FILE = 16 << 20
 """Bytes read of any file: /proc/PID/maps of a large job is about half a megabyte."""
 
@@ -89,7 +91,7 @@ def pids(proc: str) -> set[int]:
 
 def boot_time(proc: str) -> float:
     """Unix seconds at which the host booted, or 0.0 where it is not told."""
-    found = re.search(r"^btime (\d+)", read_text(f"{proc}/stat") or "", re.MULTILINE)
+    found = re.search(r"^btime ([0-9]{1,20})\b", read_text(f"{proc}/stat") or "", re.MULTILINE)
     return float(found[1]) if found else 0.0
 
 
@@ -104,15 +106,19 @@ def parse_stat(content: bytes) -> Stat | None:
     fields = content[closing + 2 :].split()
     if opening < 0 or len(fields) < 22 or fields[0] in (b"Z", b"X"):
         return None
+    numbers = [number(fields[i]) for i in (1, 3, 11, 12, 17, 19, 21)]
+    if None in numbers:
+        return None
+    ppid, session, user, system, threads, start, rss = (n or 0 for n in numbers)
     return Stat(
         name=content[opening + 1 : closing].decode(errors="replace"),
-        state=fields[0].decode(),
-        ppid=int(fields[1]),
-        session=int(fields[3]),
-        cpu_s=(int(fields[11]) + int(fields[12])) * TICK,
-        threads=int(fields[17]),
-        start=int(fields[19]),
-        rss=int(fields[21]) * PAGE,
+        state=fields[0].decode(errors="replace"),
+        ppid=ppid,
+        session=session,
+        cpu_s=(user + system) * TICK,
+        threads=threads,
+        start=start,
+        rss=rss * PAGE,
     )
 
 
@@ -123,7 +129,8 @@ def read_run_delay(base: str) -> float | None:
     (measured on Linux 6.18: a busy thread under a quota of 0.3 cores reads 0.7 s/s).
     """
     words = (read_small(f"{base}/schedstat") or b"").split()
-    return int(words[1]) / 1e9 if len(words) == 3 else None
+    delay = number(words[1]) if len(words) == 3 else None
+    return None if delay is None else delay / 1e9
 
 
 def read_io(base: str) -> dict[str, int] | None:
@@ -143,7 +150,7 @@ def read_status(base: str) -> dict[str, int]:
     found = {ours: table[theirs] for ours, theirs in names.items() if theirs in table}
     cpus = re.search(rb"^Cpus_allowed_list:\s*(\S+)", content, re.MULTILINE)
     if cpus is not None:
-        found["affinity"] = len(parse_cpu_list(cpus[1].decode()))
+        found["affinity"] = len(parse_cpu_list(cpus[1].decode(errors="replace")))
     return found
 
 
@@ -151,9 +158,9 @@ def _table(content: bytes | None, separator: bytes) -> dict[bytes, int]:
     table: dict[bytes, int] = {}
     for line in (content or b"").splitlines():
         name, _, value = line.partition(separator)
-        value = value.strip()
-        if value.isdigit():
-            table[name] = int(value)
+        count = number(value)
+        if count is not None:
+            table[name] = count
     return table
 
 
@@ -207,20 +214,32 @@ def read_python(base: str, argv: list[str]) -> str | None:
     return None if found is None else found[1] or ""
 
 
+def number(text: str | bytes) -> int | None:
+    """A whole number, 0 or more, of at most 20 digits (2**64 has so many); None for anything else.
+
+    ``int`` takes more: signs, underscores, digits of every script, thousands of them. A container's
+    cgroup files are its own to write.
+    """
+    digits = text.encode(errors="replace") if isinstance(text, str) else text
+    digits = digits.strip()
+    return int(digits) if digits.isdigit() and len(digits) <= 20 else None
+
+
 def parse_cpu_list(text: str) -> set[int]:
     """``0-3,8`` -> {0, 1, 2, 3, 8}; empty for anything else."""
     cpus: set[int] = set()
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
-        if not first.isdigit() or not (last or first).isdigit():
+        begin, end = number(first), number(last or first)
+        if begin is None or end is None or end > MOST_CPUS:
             return set()
-        cpus.update(range(int(first), int(last or first) + 1))
+        cpus.update(range(begin, end + 1))
     return cpus
 
 
 def parse_pressure(resource: str, text: str) -> dict[str, float]:
     """A PSI file -> cumulative seconds: ``{"cpu_some": ..., "cpu_full": ...}``."""
-    found = re.findall(r"^(some|full) .*total=(\d+)", text, re.MULTILINE)
+    found = re.findall(r"^(some|full) .*total=([0-9]{1,20})\b", text, re.MULTILINE)
     return {f"{resource}_{tasks}": int(total) / 1e6 for tasks, total in found}
 
 

@@ -117,7 +117,7 @@ def _status(directory: Path) -> Mapping[str, str]:
 def _uid(status: Mapping[str, str]) -> int | None:
     """The effective user: ``Uid: real effective saved filesystem``."""
     fields = status.get("Uid", "").split()
-    return int(fields[1]) if len(fields) > 1 else None
+    return procfs.number(fields[1]) if len(fields) > 1 else None
 
 
 def _user(uid: int | None) -> str:
@@ -130,8 +130,7 @@ def _user(uid: int | None) -> str:
 
 
 def _yama(proc: Path) -> int:
-    text = (procfs.read_text(proc / "sys/kernel/yama/ptrace_scope") or "").strip()
-    return int(text) if text.isdigit() else 0
+    return procfs.number(procfs.read_text(proc / "sys/kernel/yama/ptrace_scope") or "") or 0
 
 
 def _namespace(pid: int | str, kind: str, proc: Path) -> str | None:

@@ -5,6 +5,7 @@ Every input follows from its seed, so that one that fails can be made again.
 
 from __future__ import annotations
 
+import copy
 import gzip
 import json
 import random
@@ -68,7 +69,7 @@ def _change(chance: random.Random, made: Any) -> None:
             place[key] = _near(chance, value)
             return
         else:
-            place[key] = chance.choice(ODD)
+            place[key] = copy.deepcopy(chance.choice(ODD))  # else a later change is made in ODD
             return
 
 

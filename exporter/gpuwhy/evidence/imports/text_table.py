@@ -18,6 +18,10 @@ _SCALE = {
 }  # fmt: skip
 
 
+MOST = 1e18
+"""Beyond any count of bytes: a larger number is damage."""
+
+
 class LogError(Exception):
     """A log cannot be read: the message names the file, the reason and the remedy."""
 
@@ -35,7 +39,8 @@ def number(text: str) -> float | None:
     found = _NUMBER.match(text)
     if not found or found[2].lower() not in _SCALE:
         return None
-    return float(found[1]) * _SCALE[found[2].lower()]
+    value = float(found[1]) * _SCALE[found[2].lower()]
+    return value if abs(value) < MOST else None
 
 
 def moment(text: str, form: str, zone_s: float) -> float | None:

@@ -1,0 +1,317 @@
+"""Every parser of text that others write: what it may raise, and good inputs to begin from.
+
+The readers of traces (Kineto, Nsight) have their own: tests/evidence/traces/test_fuzz.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from unittest import mock
+
+import yaml
+
+from gpuwhy import config_file, settings, values
+from gpuwhy.evidence.imports import dmon, dstat_csv, logs, nvidia_smi_csv, pyspy_raw
+from gpuwhy.evidence.imports.text_table import LogError, utc_offset
+from gpuwhy.expose import alerting, auth, compress, flame, notifications, web_config
+from gpuwhy.expose.actions import RefusedError, same_origin
+from gpuwhy.expose.alerting_receivers import ReceiverError
+from gpuwhy.observe import (
+    cgroup,
+    form,
+    host,
+    identity,
+    infiniband,
+    interning,
+    nccl_ras_answer,
+    procfs,
+    pyspy_formats,
+    pyspy_refusal,
+    secrets,
+    source_text,
+    wire,
+)
+from gpuwhy.observe import (
+    locals as integer_locals,
+)
+from gpuwhy.observe.source_text import SourceText
+from gpuwhy.observe.stacks_reader import StackReader, Target
+from gpuwhy.signals import phases
+
+CORPUS = Path(__file__).with_name("corpus")
+NOWHERE = Path("/nonexistent")
+
+
+@dataclass(frozen=True)
+class Parser:
+    """``run`` takes an input; ``refusals`` are the answers to a bad one, all else is a defect."""
+
+    run: Callable[[bytes], object]
+    refusals: tuple[type[Exception], ...]
+    modules: tuple[object, ...]  # whose lines count as covered
+    values: bool = False  # the inputs are JSON or YAML
+
+    def inputs(self, name: str) -> list[bytes]:
+        """The corpus: good inputs, those that found a defect, those that reach further lines."""
+        return [path.read_bytes() for path in sorted((CORPUS / name).iterdir())]
+
+
+def text(data: bytes) -> str:
+    return data.decode(errors="replace")
+
+
+# py-spy
+
+
+def reader(role: str) -> StackReader:
+    return StackReader(Target(7, 1.0, role, 7), frozenset((7,)), SourceText(NOWHERE))
+
+
+def pyspy_dump(data: bytes) -> None:
+    threads = pyspy_formats.parse_dump(data)
+    for role in ("rank", "worker"):
+        for seen in reader(role).dump(threads, 1e9):
+            wire.encode(seen)
+            assert form.wrong(seen) is None, form.wrong(seen)
+
+
+def pyspy_trace(data: bytes) -> None:
+    trace = pyspy_formats.parse_trace(data)
+    for seen in reader("rank").record(trace, 1e9, 20):
+        wire.encode(seen)
+        assert form.wrong(seen) is None, form.wrong(seen)
+
+
+def pyspy_messages(data: bytes) -> None:
+    messages = text(data)
+    pyspy_formats.failed_samples(messages)
+    pyspy_formats.is_torn_read(messages)
+    with mock.patch.object(procfs, "read_stat", return_value=object()):
+        refusal = pyspy_refusal.explain(7, messages, NOWHERE)
+    assert refusal.why
+
+
+def source_line(data: bytes) -> None:
+    source_text.classify(text(data))
+    frames = [[name, name, 1] for name in text(data).split("\n")]
+    phases.classify_worker(frames)
+
+
+# /proc, /sys, cgroups: what a job or its container can write, and what the kernel does
+
+
+@contextlib.contextmanager
+def every_file(data: bytes) -> Iterator[None]:
+    """Each file that is read holds these bytes."""
+    read_text = text(data)
+    with (
+        mock.patch.object(procfs, "read_bytes", lambda path: data),
+        mock.patch.object(procfs, "read_small", lambda path: data),
+        mock.patch.object(procfs, "read_text", lambda path: read_text),
+        mock.patch.object(cgroup, "read_text", lambda path: read_text),
+        mock.patch.object(host, "read_text", lambda path: read_text),
+        mock.patch.object(infiniband, "_text", lambda path: read_text.strip()),
+    ):
+        yield
+
+
+def process_files(data: bytes) -> None:
+    with every_file(data):
+        procfs.read_stat("x")
+        procfs.read_run_delay("x")
+        procfs.read_io("x")
+        procfs.read_status("x")
+        procfs.read_loaded("x")
+        procfs.boot_time("x")
+        pyspy_refusal._yama(NOWHERE)
+        pyspy_refusal._uid(pyspy_refusal._status(NOWHERE))
+        pyspy_refusal._unreadable(7, NOWHERE)
+
+
+def command_line(data: bytes) -> None:
+    with every_file(data):
+        argv = procfs.read_argv("x")
+    shown = secrets.mask(argv)
+    assert len(shown) <= secrets.LONGEST
+    assert not re.search(r"[\x00-\x1f\x7f]", shown)
+    identity.script_of(argv)
+    identity.script_run(identity.script_of(argv) or "", 1e9)
+    procfs.read_python("/nonexistent", argv)
+
+
+def environment(data: bytes) -> None:
+    with every_file(data):
+        env = procfs.read_environ("x", identity.VARIABLES) or {}
+    assert set(env) <= identity.VARIABLES
+    place = identity.place_of(text(data), env)
+    run = identity.run_of(env, place, "host")
+    assert run is None or 0 < len(run[1]) <= identity.LONGEST
+    identity.rank_of(env)
+    identity.world_size_of(env)
+    identity.ras_address_of(env)
+
+
+GROUPS = [
+    cgroup.Group("/a", 2, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, None),
+    cgroup.Group("/a", 1, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE, NOWHERE),
+]
+
+
+def cgroup_files(data: bytes) -> None:
+    members = cgroup.memberships(text(data))
+    cgroup.path_of(members)
+    with every_file(data):
+        cgroup.find(7, members, NOWHERE, NOWHERE)
+        for group in GROUPS:
+            seen = cgroup.observe(group, [7], 1e9)
+            wire.encode(seen)
+
+
+def host_files(data: bytes) -> None:
+    with every_file(data):
+        for seen in host.HostSource().poll(1e9):
+            wire.encode(seen)
+
+
+def infiniband_files(data: bytes) -> None:
+    with every_file(data):
+        seen = infiniband.read_port(Path("/sys/class/infiniband/mlx5_0/ports/1"), 1e9)
+    if seen is not None:
+        wire.encode(seen)
+
+
+# Answers, recordings
+
+
+def nccl_ras(data: bytes) -> None:
+    for found in nccl_ras_answer.communicators(nccl_ras_answer.parse(text(data))):
+        wire.encode({"t": 1.0, "kind": "nccl", "communicators": [found]})
+
+
+def recording_lines(data: bytes) -> None:
+    frames = interning.FrameReader()
+    for line in data.split(b"\n"):
+        found = wire.decode_object(line)
+        if found.get("kind") == "frame":
+            frames.add(found)
+            continue
+        seen = wire.checked(found)
+        if form.wrong(seen) is None and isinstance(seen.get("frames"), int):
+            frames.frames(seen["frames"])
+    form.HARDWARE(wire.decode_object(data.partition(b"\n")[0]).get("hardware"))
+
+
+# Files and requests of people
+
+
+@contextlib.contextmanager
+def file_of(data: bytes) -> Iterator[Path]:
+    """A path that reads as these bytes, without a file system."""
+    with (
+        mock.patch.object(Path, "read_text", lambda self, encoding: data.decode(encoding)),
+        mock.patch.object(Path, "is_file", lambda self: True),
+        mock.patch.object(Path, "stat", lambda self: mock.Mock(st_size=len(data))),
+    ):
+        yield Path("settings.yml")
+
+
+def web_configuration(data: bytes) -> None:
+    with file_of(data) as path:
+        found = web_config._read(path)
+    with mock.patch.object(web_config, "MOST_COST", 5):  # else each takes a second, as it must
+        web_config.parse(found, path)
+
+
+def alerting_settings(data: bytes) -> None:
+    with file_of(data) as path:
+        found = alerting.read(path)
+    yaml.load(alerting.render(found), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+def settings_file(data: bytes) -> None:
+    with file_of(data) as path:
+        config_file.read_entries(path)
+    first = text(data).split("\n")[0]
+    for option in settings.OPTIONS.values():
+        with contextlib.suppress(ValueError):
+            option.parse(first)
+
+
+def notification(data: bytes) -> None:
+    for found in notifications.parse(data):
+        assert max(map(len, vars_of(found))) <= notifications.LONGEST
+
+
+def vars_of(found: notifications.Notification) -> list[str]:
+    return [getattr(found, name) for name in found.__slots__]
+
+
+def request(data: bytes) -> None:
+    """Headers and the body of a request for a flame graph."""
+    header = text(data)
+    auth.credentials(header)
+    compress.takes_gzip(header)
+    notifications.may_post(header)
+    same_origin({"origin": header, "host": "a"})
+    flame._numbers(data)
+
+
+def offset(data: bytes) -> None:
+    with contextlib.suppress(ValueError):
+        utc_offset(text(data))
+    with contextlib.suppress(ValueError):
+        values.seconds(text(data))
+
+
+def imported_logs(data: bytes) -> None:
+    shown = text(data)
+    offset(data)
+    kind = logs.kind_of(data)
+    if kind == "nvidia-smi":
+        seen = nvidia_smi_csv.parse(shown, "a", 0.0)
+    elif kind == "dmon":
+        seen = dmon.parse(shown, "a", 0.0, 1e9)
+    elif kind == "dstat":
+        seen = dstat_csv.parse(shown, "a", 0.0, 2026)
+    elif kind == "py-spy":
+        seen = list(pyspy_raw.observations(pyspy_raw.parse(shown, "a"), 7, [1e9]))
+    else:
+        return
+    json.dumps(seen, allow_nan=False)
+
+
+PARSERS: dict[str, Parser] = {
+    "pyspy_dump": Parser(pyspy_dump, (ValueError,), (pyspy_formats, integer_locals), values=True),
+    "pyspy_trace": Parser(pyspy_trace, (ValueError,), (pyspy_formats,), values=True),
+    "pyspy_messages": Parser(pyspy_messages, (), (pyspy_refusal,)),
+    "source_line": Parser(source_line, (), (source_text,)),
+    "process_files": Parser(process_files, (), (procfs,)),
+    "command_line": Parser(command_line, (), (secrets,)),
+    "environment": Parser(environment, (), (identity,)),
+    "cgroup_files": Parser(cgroup_files, (), (cgroup,)),
+    "host_files": Parser(host_files, (), (host,)),
+    "infiniband_files": Parser(infiniband_files, (), (infiniband,)),
+    "nccl_ras": Parser(nccl_ras, (ValueError,), (nccl_ras_answer,), values=True),
+    "recording_lines": Parser(
+        recording_lines, (wire.WireError,), (wire, form, interning), values=True
+    ),
+    "web_configuration": Parser(
+        web_configuration, (web_config.WebConfigError,), (web_config,), values=True
+    ),
+    "alerting_settings": Parser(
+        alerting_settings, (alerting.AlertingError, ReceiverError), (alerting,), values=True
+    ),
+    "settings_file": Parser(
+        settings_file, (config_file.SettingsError,), (config_file, values), values=True
+    ),
+    "notification": Parser(notification, (ValueError,), (notifications,), values=True),
+    "request": Parser(request, (RefusedError,), (flame, auth, compress)),
+    "imported_logs": Parser(
+        imported_logs, (LogError,), (nvidia_smi_csv, dmon, dstat_csv, pyspy_raw)
+    ),
+}
