@@ -21,8 +21,8 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from scripts.stack import expect
-from scripts.stack.layout import ADDRESS, DEMO, LayoutError, Ports, Stack
+from scripts.stack import expect, tell
+from scripts.stack.layout import ADDRESS, DEMO, LayoutError, Ports, Stack, unwritable
 from scripts.stack.packages import ROOT, PackageError
 from scripts.stack.processes import (
     ProcessError,
@@ -77,6 +77,8 @@ def _demonstrate(parsed: argparse.Namespace) -> int:
         alerting.AlertingError,
     ) as error:
         return _fail(str(error), 1)
+    except OSError as error:
+        return _fail(unwritable(error), 1)
     except KeyboardInterrupt:
         return 0 if parsed.seconds is None else 130
     finally:
@@ -138,9 +140,7 @@ def _recorded(configuration: str) -> str:
 def _tell(ports: Ports, seconds: float | None) -> None:
     length = "until Ctrl-C" if seconds is None else f"for {seconds:.0f} s"
     print(f"Recorded H200 GPUs, {length}; the first notifications come after about a minute.")
-    print(f"gpuwhy        http://{ADDRESS}:{ports.exporter}/")
-    print(f"Prometheus    http://{ADDRESS}:{ports.prometheus}/alerts")
-    print(f"Alertmanager  http://{ADDRESS}:{ports.alertmanager}/", flush=True)
+    print(*tell.addresses(ports), sep="\n", flush=True)
 
 
 def _watch(

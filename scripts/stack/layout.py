@@ -17,6 +17,7 @@ from scripts.stack.packages import ROOT, RUN, programs, working_folder
 from scripts.stack.processes import Service, port_taken
 
 ADDRESS = "127.0.0.1"
+LEAST_BYTES = 100 << 20
 Edit = Callable[[str], str]
 
 
@@ -32,6 +33,7 @@ class Ports:
     prometheus: int
     alertmanager: int
     grafana: int = 0  # 0: none is started
+    dcgm: int = 0  # a dcgm-exporter that is somebody else's; 0: there is none
 
     @staticmethod
     def from_environment(environ: Mapping[str, str], **defaults: int) -> Ports:
@@ -48,7 +50,7 @@ class Ports:
     def check_free(self) -> None:
         """Raises LayoutError for a port that is taken."""
         for name, variable in VARIABLES.items():
-            port = getattr(self, name)
+            port = 0 if name == "dcgm" else getattr(self, name)
             if port and port_taken(ADDRESS, port):
                 raise LayoutError(
                     f"port {port} is taken (`ss -ltnp 'sport = :{port}'` shows by what): end that, "
@@ -56,11 +58,20 @@ class Ports:
                 )
 
 
+def unwritable(error: OSError) -> str:
+    """What to do where a file of the stack cannot be written."""
+    return (
+        f"{error.filename or RUN}: {error.strerror or error}. Everything is kept under {RUN}: it "
+        "needs some 500 MB there (df -h), and this user must own it (ls -ld)"
+    )
+
+
 VARIABLES = {
     "exporter": "GPUWHY_PORT",
     "prometheus": "PROMETHEUS_PORT",
     "alertmanager": "ALERTMANAGER_PORT",
     "grafana": "GRAFANA_PORT",
+    "dcgm": "DCGM_PORT",
 }
 
 
@@ -80,11 +91,22 @@ class Stack:
     edit_prometheus: Edit = same
 
     def lay_out(self, alertmanager: str) -> None:
-        """Write the configuration anew."""
+        """Write the configuration anew. Raises LayoutError where there is no room for data."""
+        self._check_room()
         for name in ("prometheus", "alertmanager"):
             shutil.rmtree(self.folder / name, ignore_errors=True)
         self._prometheus(self.folder / "prometheus")
         self._alertmanager(self.folder / "alertmanager", alertmanager)
+
+    def _check_room(self) -> None:
+        """A Prometheus without room ends without a word."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        free = shutil.disk_usage(self.folder).free
+        if free < LEAST_BYTES:
+            raise LayoutError(
+                f"{free >> 20} MB are left on the disk of {self.folder}, and {LEAST_BYTES >> 20} "
+                "are wanted to begin with: free some space (df -h, du -sh *)"
+            )
 
     def _prometheus(self, folder: Path) -> None:
         (folder / "targets").mkdir(parents=True)
@@ -98,6 +120,7 @@ class Stack:
             "gpuwhy": self.ports.exporter,
             "alertmanager": self.ports.alertmanager,
             "prometheus": self.ports.prometheus,
+            **({"dcgm": self.ports.dcgm} if self.ports.dcgm else {}),
         }
         for name, port in targets.items():
             (folder / "targets" / f"{name}.yml").write_text(

@@ -7,13 +7,13 @@ A PID alone is no identity: numbers are used again. What is written beside it is
 from __future__ import annotations
 
 import contextlib
+import http.client
 import json
 import os
 import signal
 import socket
 import subprocess
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -104,11 +104,16 @@ def wait_ready(service: Service, deadline_s: float = READY_S) -> None:
 
 def answers(url: str) -> bool:
     """Whether the URL answers with 200."""
+    return read(url) is not None
+
+
+def read(url: str, most: int = 1 << 20) -> bytes | None:
+    """The beginning of what the URL answers with 200, None if it does not."""
     try:
         with urllib.request.urlopen(url, timeout=2) as response:  # noqa: S310 - loopback
-            return bool(response.status == 200)
-    except (urllib.error.URLError, OSError, ValueError):
-        return False
+            return bytes(response.read(most)) if response.status == 200 else None
+    except (OSError, ValueError, http.client.HTTPException):  # the last: it speaks no HTTP
+        return None
 
 
 def running(pid_file: Path) -> int | None:

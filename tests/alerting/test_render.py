@@ -68,11 +68,12 @@ def test_secrets_are_files_only(tmp_path: Path) -> None:
         assert key not in text
 
 
-def routes(tmp_path: Path, severity: str) -> list[str]:
+def routes(tmp_path: Path, severity: str, *labels: str) -> list[str]:
     """Receivers that Alertmanager itself says an alert of this severity reaches."""
     _, output = rendered(tmp_path, EVERYBODY)
     tool = packages.programs("amtool")["amtool"]
-    command = [tool, "config", "routes", "test", f"--config.file={output}", f"severity={severity}"]
+    command = [tool, "config", "routes", "test", f"--config.file={output}"]
+    command += [f"severity={severity}", *labels]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout.strip().split(",")
 
@@ -85,6 +86,12 @@ def test_severities_go_where_they_are_wanted(tmp_path: Path) -> None:
     assert set(routes(tmp_path, "critical")) >= {"slack-1", "email-2", "webhook-3", "feishu-7"}
     assert "email-2" not in routes(tmp_path, "warning")
     assert set(routes(tmp_path, "info")) == {"feishu-7", "none"}
+
+
+def test_failing_receivers_are_told_to_the_page_too(tmp_path: Path) -> None:
+    told = routes(tmp_path, "warning", "alertname=NotificationsFailing")
+    assert set(told) >= {"page", "slack-1", "webhook-3"}
+    assert "page" not in routes(tmp_path, "warning", "alertname=GPUDataStarved")
 
 
 BAD: tuple[tuple[str, str], ...] = (

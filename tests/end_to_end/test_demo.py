@@ -14,12 +14,10 @@ from pathlib import Path
 
 import pytest
 from scripts.stack import expect, packages, processes
-from tests.stack.ports import free_port
+from tests.end_to_end.clones import clone, free_ports
 
 ROOT = Path(__file__).parents[2]
 LONG, SHORT = 110, 75
-SOURCES = ("scripts", "exporter", "alerting", "prometheus", "grafana", "tests/recordings")
-FILES = ("run", "requirements.lock")
 SERVICES = ["alertmanager", "exporter", "prometheus"]
 
 
@@ -54,20 +52,6 @@ def demos(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Demo]:
         return {name: future.result() for name, future in found.items()}
 
 
-def clone(folder: Path) -> Path:
-    """What git has, and the packages and the environment that are unpacked already."""
-    folder.mkdir(exist_ok=True)
-    for part in SOURCES:
-        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
-    for part in FILES:
-        shutil.copy(ROOT / part, folder / part)
-    (folder / ".run").mkdir()
-    for name in (".run/packages", ".run/venv", ".venv", "requirements-dev.lock"):
-        if (ROOT / name).exists():
-            (folder / name).symlink_to(ROOT / name)
-    return folder
-
-
 def delete_rules(root: Path, alert: str) -> None:
     """An alert's rules taken out of the rule file by hand."""
     path = root / "alerting/rules/causes.yml"
@@ -75,11 +59,6 @@ def delete_rules(root: Path, alert: str) -> None:
     kept = [rule for rule in rules if not rule.startswith(f"      - alert: {alert}\n")]
     assert len(kept) < len(rules)
     path.write_text(head + "".join(kept))
-
-
-def free_ports() -> dict[str, str]:
-    names = ("GPUWHY_PORT", "PROMETHEUS_PORT", "ALERTMANAGER_PORT")
-    return {name: str(free_port()) for name in names}
 
 
 def demo(root: Path, arguments: list[str]) -> Demo:

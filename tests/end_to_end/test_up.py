@@ -2,71 +2,31 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
+import http.server
 import os
-import socket
+import re
+import signal
 import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from scripts.stack import packages, processes
+from tests.end_to_end.clones import Up, clone, hasten, until
 from tests.end_to_end.jobs import job
-from tests.end_to_end.test_demo import clone
 from tests.stack.ports import free_port
 
-pytestmark = pytest.mark.full  # real stacks beside live jobs take minutes
-
-NAMES = ("GPUWHY_PORT", "PROMETHEUS_PORT", "ALERTMANAGER_PORT")
-
-
-class Up:
-    """A clone, and the commands in it with ports of its own."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self.ports = {name: free_port() for name in NAMES}
-
-    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        ports = {name: str(port) for name, port in self.ports.items()}
-        return subprocess.run(
-            ["sh", "run", *arguments],
-            cwd=self.root,
-            env={**os.environ, **ports, **variables},
-            capture_output=True,
-            text=True,
-            timeout=200,
-        )
-
-    def get(self, name: str, path: str) -> str:
-        url = f"http://127.0.0.1:{self.ports[name]}{path}"
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            return str(answer.read().decode())
-
-    def query(self, expression: str) -> list[dict[str, Any]]:
-        quoted = urllib.request.quote(expression)  # type: ignore[attr-defined]
-        told = json.loads(self.get("PROMETHEUS_PORT", f"/api/v1/query?query={quoted}"))
-        return list(told["data"]["result"])
-
-    def pids(self) -> list[int | None]:
-        return [processes.running(file) for file in (self.root / ".run/up").glob("*.pid")]
-
-
-def until(condition: Callable[[], Any], seconds: float = 60) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (found := condition()) and time.monotonic() < deadline:
-        time.sleep(0.5)
-    return found
+PUBLIC = Path(__file__).parents[3] / "shared/public-data/dcgm-exporter"
+SERVICES = ["alertmanager", "exporter", "prometheus"]
+SHORTENED = 15
 
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Up]:
     packages.programs("prometheus", "alertmanager")
-    (tmp_path / "clone").mkdir()
     found = Up(clone(tmp_path / "clone"))
     yield found
     found.run("down")
@@ -78,63 +38,77 @@ def test_up_watches_a_live_job_and_down_ends_it_all(up: Up, tmp_path: Path) -> N
         started = up.run("up")
         assert started.returncode == 0, started.stderr
         assert "is not installed: gpuwhy's page stands in" in started.stdout
-        assert f"http://127.0.0.1:{up.ports['GPUWHY_PORT']}/" in started.stdout
+        assert up.url("GPUWHY_PORT", "/") in started.stdout
         assert until(lambda: up.query(f'gpuwhy_process_info{{pid="{pid}",run="mine",role="rank"}}'))
         assert until(lambda: len(up.query("up == 1")) == 3)
         phases = 'gpuwhy_training_phase_ratio{run="mine"}'
         assert until(lambda: {r["metric"]["phase"] for r in up.query(phases)} >= {"backward"})
     assert "gpuwhy" in up.get("GPUWHY_PORT", "/")
-    groups = json.loads(up.get("PROMETHEUS_PORT", "/api/v1/rules"))["data"]["groups"]
-    assert [r["lastError"] for g in groups for r in g["rules"] if r.get("lastError")] == []
-    assert until(lambda: active_alertmanagers(up) == 1)
+    told = re.findall(r"http://\S+", started.stdout)
+    assert len(told) == 3
+    assert [url for url in told if not processes.answers(url)] == []
+    rules = [rule for group in up.api("rules")["groups"] for rule in group["rules"]]
+    assert [rule["lastError"] for rule in rules if rule.get("lastError")] == []
+    assert until(lambda: len(up.api("alertmanagers")["activeAlertmanagers"]) == 1)
 
     again = up.run("up")
     assert again.returncode == 1
     assert "up already" in again.stderr
 
-    assert len([pid for pid in up.pids() if pid]) == 3
+    assert len([pid for pid in up.pids().values() if pid]) == 3
     ended = up.run("down")
     assert (ended.returncode, ended.stderr) == (0, "")
-    assert sorted(ended.stdout.removeprefix("ended: ").strip().split(", ")) == [
-        "alertmanager",
-        "exporter",
-        "prometheus",
-    ]
-    assert up.pids() == []
+    assert sorted(ended.stdout.removeprefix("ended: ").strip().split(", ")) == SERVICES
+    assert up.pids() == {}
     assert up.run("down").stdout == "nothing was up\n"
 
 
-def active_alertmanagers(up: Up) -> int:
-    told = json.loads(up.get("PROMETHEUS_PORT", "/api/v1/alertmanagers"))
-    return len(told["data"]["activeAlertmanagers"])
+@contextlib.contextmanager
+def serving(text: bytes) -> Iterator[int]:
+    """The text at every path, of the type that exporters say; the port."""
+
+    class Serving(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(text)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Serving)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
-def test_a_taken_port_is_named_and_nothing_stays(up: Up) -> None:
-    with socket.create_server(("127.0.0.1", up.ports["PROMETHEUS_PORT"])):
-        refused = up.run("up")
-    assert refused.returncode == 1
-    assert f"port {up.ports['PROMETHEUS_PORT']} is taken" in refused.stderr
-    assert "PROMETHEUS_PORT=" in refused.stderr
-    assert up.pids() == []
+@pytest.mark.skipif(not PUBLIC.is_dir(), reason="no real outputs of dcgm-exporter here")
+def test_a_dcgm_exporter_is_scraped_and_its_loss_is_told(up: Up) -> None:
+    """A real output, served as it is; then it is gone, and the page shows the notification."""
+    real = (PUBLIC / "l4.prom").read_bytes()
+    hasten(up.root, SHORTENED)
+    with serving(real) as port:
+        started = up.run("up", DCGM_PORT=str(port))
+        assert started.returncode == 0, started.stderr
+        assert f"http://127.0.0.1:{port}/metrics" in started.stdout
+        uuids = set(re.findall(r'DCGM_FI_DEV_GPU_TEMP\{.*UUID="([^"]+)"', real.decode()))
+        until(lambda: up.query("gpu:temperature:celsius"))
+        assert {r["metric"]["uuid"] for r in up.query("gpu:temperature:celsius")} == uuids
+    assert until(lambda: "dcgm-exporter is down" in up.get("GPUWHY_PORT", "/"), 90)
+    log = (up.root / ".run/up/exporter.log").read_text()
+    assert "notification without a receiver" in log
 
 
-def test_bad_settings_are_named_and_nothing_stays(up: Up, tmp_path: Path) -> None:
-    settings = tmp_path / "receivers.yml"
-    settings.write_text("receivers: [{slack: {channel: x}}]\n")
-    refused = up.run("up", "--receivers", str(settings))
-    assert refused.returncode == 1
-    assert "url_file is missing" in refused.stderr
-    assert "a port" in up.run("up", GPUWHY_PORT="many").stderr
-    assert up.pids() == []
-
-
-def test_one_that_does_not_start_is_told_and_the_others_end(up: Up) -> None:
-    rules = up.root / "prometheus/rules/recording.yml"
-    rules.write_text(rules.read_text().replace("sum by", "sum buy", 1))
-    refused = up.run("up")
-    assert refused.returncode == 1
-    assert "prometheus ended" in refused.stderr
-    assert up.pids() == []
+def test_what_gives_no_metrics_is_no_dcgm_exporter(up: Up) -> None:
+    with serving(b"something else\n") as port:
+        started = up.run("up", DCGM_PORT=str(port))
+    assert started.returncode == 0, started.stderr
+    assert "dcgm-exporter" not in started.stdout
+    assert not (up.root / ".run/up/prometheus/targets/dcgm.yml").exists()
 
 
 def test_grafana_takes_part_where_it_is_installed(up: Up, tmp_path: Path) -> None:
@@ -153,7 +127,20 @@ def test_grafana_takes_part_where_it_is_installed(up: Up, tmp_path: Path) -> Non
     assert f"http://127.0.0.1:{port}/" in started.stdout
     folder = up.root / ".run/up"
     provisioned = "".join(p.read_text() for p in (folder / "grafana").rglob("*.yml"))
-    assert f"http://127.0.0.1:{up.ports['PROMETHEUS_PORT']}" in provisioned
+    assert up.url("PROMETHEUS_PORT", "") in provisioned
     assert f"path: {up.root}/grafana/dashboards" in provisioned
     assert len((folder / "grafana-admin-password").read_text()) >= 20
     assert "grafana" in up.run("down").stdout
+
+
+def test_a_signal_while_it_comes_up_ends_what_it_started(up: Up, tmp_path: Path) -> None:
+    """A Prometheus that never becomes ready keeps it waiting."""
+    slow = tmp_path / "prometheus"
+    slow.write_text("#!/bin/sh\n[ $1 = --version ] && echo version 3.5.0 && exit\nexec sleep 100\n")
+    slow.chmod(0o755)
+    environment = {**os.environ, **up.ports, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    starting = subprocess.Popen(["sh", "run", "up"], cwd=up.root, env=environment)
+    assert until(lambda: sorted(name for name, pid in up.pids().items() if pid) == SERVICES)
+    starting.send_signal(signal.SIGTERM)
+    assert starting.wait(60) == 130
+    assert up.pids() == {}

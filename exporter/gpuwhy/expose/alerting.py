@@ -192,8 +192,12 @@ def render(alerting: Alerting) -> str:
 
 
 def _routes(alerting: Alerting) -> list[dict[str, Any]]:
-    """Information goes nowhere; each receiver takes its severities; the rest is for the page."""
+    """Information goes nowhere; each receiver takes its severities; the rest is for the page, and
+    so is the word that receivers fail: it may be theirs that cannot be delivered."""
     routes: list[dict[str, Any]] = [{"receiver": "none", "matchers": ['severity="none"']}]
+    if alerting.receivers:
+        failing = 'alertname="NotificationsFailing"'
+        routes.append({"receiver": "page", "matchers": [failing], "continue": True})
     for each in alerting.receivers:
         chosen = "|".join(each.severities)
         route = {"receiver": each.name, "matchers": [f'severity=~"{chosen}"'], "continue": True}
