@@ -53,3 +53,26 @@ def test_epoch_and_total_of_the_trainer() -> None:
 
 def test_old_locals_say_nothing_of_now() -> None:
     assert read_steps(seen((100.0, [["t", "/j.py", "step", 1]])), 200).step is None
+
+
+def counted(*points: tuple[float, int]) -> Samples:
+    return seen(*[(t, [["t", "/j.py", "step", value]]) for t, value in points])
+
+
+@pytest.mark.parametrize("torn", [7, 90_000])
+def test_a_torn_read_is_no_step(torn: int) -> None:
+    points = [(100.0, 500), (101.0, 510), (102.0, torn), (103.0, 530)]
+    steps = read_steps(counted(*points), 103)
+    assert (steps.step, steps.per_second) == (530, pytest.approx(10.0))
+
+
+def test_a_counter_that_fell_is_believed_once_it_goes_on() -> None:
+    points = [(100.0, 500), (101.0, 510), (102.0, 4)]
+    assert read_steps(counted(*points), 102).step == 510
+    steps = read_steps(counted(*points, (103.0, 14)), 103)
+    assert (steps.step, steps.per_second) == (14, pytest.approx(10.0))
+
+
+def test_the_rate_is_of_late() -> None:
+    points = [(100.0 + t, 20 * t if t < 60 else 1200 + (t - 60)) for t in range(0, 110, 5)]
+    assert read_steps(counted(*points), 205).per_second == pytest.approx(1.0)

@@ -17,12 +17,15 @@ def track(power: list[float | None], start: float = 1000.0) -> GpuTrack:
     return made
 
 
-def square(period: float, duty: float, noise: float = 15.0, seed: int = 1) -> list[float | None]:
-    """20 s of a GPU that works a share of each period."""
+def square(
+    period: float, duty: float, noise: float = 15.0, seed: int = 1, seconds: float = 20.0
+) -> list[float | None]:
+    """Power of a GPU that works a share of each period."""
     random = np.random.default_rng(seed)
-    t = (np.arange(1000) + 0.5) * 0.02
+    size = round(seconds / 0.02)
+    t = (np.arange(size) + 0.5) * 0.02
     high = (t / period) % 1.0 < duty
-    return [float(x) for x in np.where(high, 600.0, 150.0) + random.normal(0, noise, 1000)]
+    return [float(x) for x in np.where(high, 600.0, 150.0) + random.normal(0, noise, size)]
 
 
 @pytest.mark.parametrize("period", [0.1, 0.143, 0.38, 0.8, 1.0, 2.4])
@@ -32,6 +35,37 @@ def test_period(period: float, duty: float) -> None:
     assert wave is not None
     assert wave.period_s == pytest.approx(period, rel=0.01)
     assert wave.strength > 0.3
+
+
+@pytest.mark.parametrize("period", [2.6, 5.0, 11.3, 20.0])
+def test_slow_periods_are_exact_over_eight_of_them(period: float) -> None:
+    seconds = 8.2 * period
+    wave = find_wave(track(square(period, 0.6, seconds=seconds)), 1000.0 + seconds)
+    assert wave is not None
+    assert wave.period_s == pytest.approx(period, rel=0.01)
+
+
+def test_a_power_that_wanders_has_no_period() -> None:
+    for seed in range(8):
+        steps = np.random.default_rng(seed).normal(0, 3, 2000)
+        wander = 500 + np.convolve(steps, np.ones(80), "valid")
+        values: list[float | None] = [float(x) for x in wander]
+        wave = find_wave(track(values), 1000.0 + len(values) * 0.02)
+        assert wave is not None
+        assert wave.period_s is None, (seed, wave)
+
+
+def test_periods_shorter_than_the_ring_can_show_are_not_made_up() -> None:
+    wave = find_wave(track(square(0.04, 0.5)), 1020.0)
+    assert wave is not None
+    assert wave.period_s is None
+
+
+def test_what_lies_before_the_first_sample_is_not_a_flat_line() -> None:
+    values = square(0.8, 0.5, seconds=9.0)
+    wave = find_wave(track(values, start=1011.0), 1020.0)
+    assert wave is not None
+    assert wave.period_s == pytest.approx(0.8, rel=0.01)
 
 
 def test_noise_has_no_period() -> None:

@@ -34,6 +34,8 @@ TOTAL_NAMES = (
     "n_steps",
 )
 STALE_S = 30.0
+RATE_S = 30.0
+"""The rate is that of the last half minute, not of the job's life."""
 _LOADER = "torch/utils/data/"
 
 Key = tuple[str, str, str]
@@ -57,19 +59,24 @@ def read_steps(locals_: Samples, second: int) -> Steps:
     seen = [o for o in locals_ if float(o["t"]) < second + 1.0]
     if not seen or float(seen[-1]["t"]) < second - STALE_S:
         return Steps()
-    newest = seen[-1]
     key = _step_key(seen)
-    values = _values(newest)
-    step = values.get(key) if key else None
+    points = _steady(_series(seen, key)) if key else []
+    if points and points[-1][0] < second - STALE_S:
+        points = []
+    values = _values(seen[-1])
     return Steps(
-        step=step,
-        t=float(newest["t"]) if step is not None else None,
-        name=key[2] if key and step is not None else None,
+        step=points[-1][1] if points else None,
+        t=points[-1][0] if points else None,
+        name=key[2] if key and points else None,
         epoch=_named(values, EPOCH_NAMES),
         total=_named(values, TOTAL_NAMES),
-        per_second=_rate(seen, key) if key else None,
-        still_s=_still(seen, key) if key else None,
+        per_second=_rate(points),
+        still_s=_still(points) if points else None,
     )
+
+
+Points = list[tuple[float, int]]
+"""(time, value) of one counter."""
 
 
 def _values(observation: Observation) -> dict[Key, int]:
@@ -100,13 +107,23 @@ def _step_key(seen: list[Observation]) -> Key | None:
     return min(pool, key=lambda key: STEP_NAMES.index(key[2])) if pool else None
 
 
-def _series(seen: list[Observation], key: Key) -> list[tuple[float, int]]:
-    points = []
-    for observation in seen:
-        value = _values(observation).get(key)
-        if value is not None:
-            points.append((float(observation["t"]), value))
-    return points
+def _series(seen: list[Observation], key: Key) -> Points:
+    found = ((float(o["t"]), _values(o).get(key)) for o in seen)
+    return [(t, value) for t, value in found if value is not None]
+
+
+def _steady(points: Points) -> Points:
+    """Without torn reads: the job goes on while it is read, and a value now and then is not what
+    the loop counts. One that lies outside its neighbours, while they are in order, is left out; so
+    is a newest one that has fallen, until the next confirms a new epoch."""
+    kept = list(points[:1])
+    for i in range(1, len(points) - 1):
+        before, value, after = kept[-1][1], points[i][1], points[i + 1][1]
+        if not (before <= after and not before <= value <= after):
+            kept.append(points[i])
+    if len(points) > 1 and (points[-1][1] >= kept[-1][1] or len(points) == 2):
+        kept.append(points[-1])
+    return kept
 
 
 def _moves(seen: list[Observation], key: Key) -> bool:
@@ -114,9 +131,8 @@ def _moves(seen: list[Observation], key: Key) -> bool:
     return any(b[1] > a[1] for a, b in pairwise(points))
 
 
-def _still(seen: list[Observation], key: Key) -> float:
+def _still(points: Points) -> float:
     """From the newest observation back to the oldest one that shows the same value."""
-    points = _series(seen, key)
     last_t, last = points[-1]
     since = last_t
     for t, value in reversed(points):
@@ -126,13 +142,16 @@ def _still(seen: list[Observation], key: Key) -> float:
     return last_t - since
 
 
-def _rate(seen: list[Observation], key: Key) -> float | None:
-    """Steps a second since the counter last fell (a new epoch), from its end points."""
-    points = _series(seen, key)
+def _rate(points: Points) -> float | None:
+    """Steps a second over the last RATE_S, or since the counter fell (a new epoch), from the end
+    points."""
+    recent = [p for p in points if p[0] > points[-1][0] - RATE_S]
     start = 0
-    for i in range(1, len(points)):
-        if points[i][1] < points[i - 1][1]:
+    for i in range(1, len(recent)):
+        if recent[i][1] < recent[i - 1][1]:
             start = i
-    first, last = points[start], points[-1]
-    span = last[0] - first[0]
-    return (last[1] - first[1]) / span if span > 0.5 else None
+    recent = recent[start:]
+    if not recent:
+        return None
+    (t0, first), (t1, last) = recent[0], recent[-1]
+    return (last - first) / (t1 - t0) if t1 - t0 > 0.5 else None

@@ -12,6 +12,8 @@ from gpuwhy.observe.observation import Observation
 KEEP_S = 40.0
 """How far back a buffer reaches: twice the stretch in which a period is sought."""
 FAR = float("inf")
+SLOW_S, SLOW_KEEP_S = 0.2, 200.0
+"""A ring's means over SLOW_S are kept for longer: ten periods of 20 s."""
 
 
 class Samples:
@@ -67,25 +69,33 @@ class Samples:
 
 @dataclass(slots=True)
 class RingTrack:
-    """One driver ring on its grid: cell number -> value."""
+    """One driver ring on its grid: cell number -> value; ``slow`` holds (sum, count) by SLOW_S."""
 
     step: float = 0.0
     cells: dict[int, float] = field(default_factory=dict)
+    slow: dict[int, tuple[float, int]] = field(default_factory=dict)
     lost: deque[tuple[float, float]] = field(default_factory=deque)
 
     def add(self, observation: Observation) -> None:
         step = float(observation["dt"])
         if step != self.step:
-            self.step, self.cells = step, {}
+            self.step, self.cells, self.slow = step, {}, {}
         first = round(float(observation["t"]) / step)
         for i, value in enumerate(observation["values"]):
             if value is not None:
                 self.cells[first + i] = float(value)
+                coarse = int((first + i) * step / SLOW_S + 1e-6)
+                total, count = self.slow.get(coarse, (0.0, 0))
+                self.slow[coarse] = (total + float(value), count + 1)
         if observation.get("lost"):
             self.lost.append((float(observation["t"]), float(observation["lost"])))
         oldest = first - round(KEEP_S / step)
         if len(self.cells) > 2 * KEEP_S / step:
             self.cells = {i: v for i, v in self.cells.items() if i >= oldest}
+        if len(self.slow) > 2 * SLOW_KEEP_S / SLOW_S:
+            last = int(float(observation["t"]) / SLOW_S)
+            since = last - round(SLOW_KEEP_S / SLOW_S)
+            self.slow = {i: v for i, v in self.slow.items() if i >= since}
         while self.lost and self.lost[0][0] < float(observation["t"]) - KEEP_S:
             self.lost.popleft()
 
@@ -95,6 +105,11 @@ class RingTrack:
             return []
         first, last = round(start / self.step), round(end / self.step)
         return [self.cells.get(i) for i in range(first, last)]
+
+    def slow_values(self, start: float, end: float) -> list[float | None]:
+        """Means over SLOW_S of [start, end), None where nothing was read."""
+        cells = (self.slow.get(i) for i in range(round(start / SLOW_S), round(end / SLOW_S)))
+        return [cell[0] / cell[1] if cell else None for cell in cells]
 
     def lost_in(self, start: float, end: float) -> float:
         return sum(lost for t, lost in self.lost if start <= t < end)

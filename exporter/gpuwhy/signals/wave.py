@@ -8,13 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwhy.signals.row import Wave
-from gpuwhy.signals.tracks import GpuTrack
+from gpuwhy.signals.tracks import SLOW_S, GpuTrack, RingTrack
 
 WINDOW_S = 20.0
 MIN_STRENGTH = 0.3  # autocorrelation at the period; white noise of 1000 samples stays below 0.1
 MIN_DEPTH_W = 20.0  # a busy H200 wobbles by some watts without a gap between kernels
 MIN_KNOWN = 0.7  # share of the window that must have been read
+MIN_SPAN_S = 8.0  # from the first sample to the last
 MIN_PERIODS = 2.5  # of the period within the window
+MIN_SAMPLES = 2.5  # of the ring within a period: faster ones fold back (Nyquist)
+SLOW_WINDOW_S, SLOW_FROM_S = 170.0, 2.5
+"""Periods from SLOW_FROM_S are sought over SLOW_WINDOW_S, so that eight of them are in it (20 s is
+the longest)."""
+SLOW_PERIODS, SLOW_STRENGTH = 4.0, 0.4  # a power that wanders has slow peaks of 0.3 now and then
+AGAIN = 0.5  # a period repeats: correlation at twice the lag, as a share of that at the lag
 
 
 FIT_S = 10
@@ -57,33 +64,65 @@ def _find(track: GpuTrack, end: float) -> Wave | None:
     ring = track.rings.get("power")
     if ring is None or not ring.step:
         return None
-    values = ring.values(end - WINDOW_S, end)
+    fine = _of(ring.values(end - WINDOW_S, end), ring.step)
+    if fine is None or (fine.period_s or SLOW_FROM_S) < SLOW_FROM_S:
+        return fine
+    slow = _of(ring.slow_values(end - SLOW_WINDOW_S, end), SLOW_S)
+    return slow if slow is not None and _lasting(slow, ring, end) else fine
+
+
+def _lasting(wave: Wave, ring: RingTrack, end: float) -> bool:
+    """Is it slow, clear, and seen often enough?"""
+    period = wave.period_s or 0.0
+    watched = end - min(ring.slow) * SLOW_S if ring.slow else 0.0
+    often = min(watched, SLOW_WINDOW_S) >= SLOW_PERIODS * period
+    return period >= SLOW_FROM_S and wave.strength >= SLOW_STRENGTH and often
+
+
+def _of(values: list[float | None], step: float) -> Wave | None:
+    """The wave in an even grid of power; None where too little of it is known. What lies before
+    the first sample was not observed, and is no flat line either."""
     known = [i for i, v in enumerate(values) if v is not None]
-    if len(known) < MIN_KNOWN * len(values) or len(known) < 50:
+    if not known or (len(values) - known[-1]) * step > MIN_SPAN_S / 2:
+        return None
+    first, span = known[0], known[-1] - known[0] + 1
+    if span * step < MIN_SPAN_S or len(known) < MIN_KNOWN * span:
         return None
     power = np.interp(
-        np.arange(len(values)), known, np.array([values[i] for i in known], dtype=np.float64)
+        np.arange(first, first + span),
+        known,
+        np.array([values[i] for i in known], dtype=np.float64),
     )
     depth = float(np.percentile(power, 90) - np.percentile(power, 10))
-    if depth < MIN_DEPTH_W:
-        return Wave(None, 0.0, depth)
-    return _period(power, ring.step, depth)
+    return _period(power, step, depth) if depth >= MIN_DEPTH_W else Wave(None, 0.0, depth)
 
 
 def _period(power: NDArray[np.float64], step: float, depth: float) -> Wave:
     correlation = _autocorrelation(power)
     limit = int(len(power) / MIN_PERIODS)
-    inner = correlation[1 : limit + 1]
     peaks = [
-        i + 1
-        for i in range(1, len(inner) - 1)
-        if inner[i] >= inner[i - 1] and inner[i] > inner[i + 1] and inner[i] >= MIN_STRENGTH
+        i
+        for i in range(2, limit)
+        if correlation[i] >= correlation[i - 1]
+        and correlation[i] > correlation[i + 1]
+        and correlation[i] >= MIN_STRENGTH
+        and _again(correlation, i)
     ]
     if not peaks:
         return Wave(None, 0.0, depth)
     highest = max(correlation[i] for i in peaks)
     first = next(i for i in peaks if correlation[i] >= 0.8 * highest)
-    return Wave(_refine(correlation, first) * step, float(correlation[first]), depth)
+    lag = _refine(correlation, first)
+    if lag < MIN_SAMPLES:
+        return Wave(None, 0.0, depth)
+    return Wave(lag * step, float(correlation[first]), depth)
+
+
+def _again(correlation: NDArray[np.float64], lag: int) -> bool:
+    """Does it come a second time? A slow wander of the power has a peak too, but only one."""
+    if 2 * lag + 2 >= len(correlation):
+        return True
+    return float(correlation[2 * lag - 1 : 2 * lag + 2].max()) >= AGAIN * float(correlation[lag])
 
 
 def _autocorrelation(signal: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -98,17 +137,16 @@ def _autocorrelation(signal: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _refine(correlation: NDArray[np.float64], i: int) -> float:
     """Vertex of the parabola through the peak and its neighbours; over many periods at once."""
-    best, lag = float(i), i
+    best = _vertex(correlation, i)
     for multiple in (2, 4, 8, 16):
         centre = round(best * multiple)
         if centre + 2 >= len(correlation) // 2:
             break
-        near = range(max(1, centre - 2), centre + 3)
-        lag = max(near, key=lambda k: correlation[k])
+        lag = max((centre - 1, centre, centre + 1), key=lambda k: correlation[k])
         if correlation[lag] < 0.6 * correlation[i]:
             break
         best = _vertex(correlation, lag) / multiple
-    return best if lag != i else _vertex(correlation, i)
+    return best
 
 
 def _vertex(correlation: NDArray[np.float64], i: int) -> float:
