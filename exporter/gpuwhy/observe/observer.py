@@ -19,11 +19,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from gpuwhy.observe import wire
 from gpuwhy.observe.hub import Hub
 from gpuwhy.observe.observation import Observation
 from gpuwhy.observe.options import Options
 from gpuwhy.observe.outbox import Outbox
+from gpuwhy.observe.pipe import PipeWriter
 from gpuwhy.observe.runner import Runner
 from gpuwhy.observe.sources import build
 
@@ -79,10 +79,11 @@ class Observer:
 
     def _write(self) -> None:
         """Write what comes; a reader that is gone ends everything."""
+        pipe = PipeWriter()
         while not self._outbox.closed:
-            lines = [line for o in self._outbox.take(1.0) if (line := _line(o)) is not None]
+            lines = b"".join(_lines(o, pipe) for o in self._outbox.take(1.0))
             try:
-                self._output.write(b"".join(lines))
+                self._output.write(lines)
                 self._output.flush()
             except (OSError, ValueError):
                 self.ending.set()
@@ -103,12 +104,12 @@ class Observer:
         writer.join(1.0)
 
 
-def _line(observation: Observation) -> bytes | None:
+def _lines(observation: Observation, pipe: PipeWriter) -> bytes:
     try:
-        return wire.encode(observation)
+        return pipe.encode(observation)
     except (TypeError, ValueError):
         log.exception("an observation is no JSON", extra={"kind": observation.get("kind")})
-        return None
+        return b""
 
 
 def main(options: Options) -> None:

@@ -94,12 +94,8 @@ class Recorder:
 
     def write(self, observation: Observation) -> None:
         """Append one observation."""
-        if observation.get("kind") == "stack" and observation.get("frames"):
-            leaf, lines = self._frames.intern(observation["frames"])
-            for line in lines:
-                self._put(line)
-            observation = {**observation, "frames": leaf}
-        self._put(observation)
+        for line in self._frames.lines(observation):
+            self._put(line)
         t = float(observation.get("t", 0.0))
         if abs(t - self._flushed) >= _FLUSH_S:
             self._flushed = t

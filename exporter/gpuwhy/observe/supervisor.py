@@ -20,6 +20,7 @@ from gpuwhy.observe import child, wire
 from gpuwhy.observe.cadence import BackOff
 from gpuwhy.observe.observation import Observation
 from gpuwhy.observe.options import NAMES, options_of
+from gpuwhy.observe.pipe import PipeReader
 
 log = logging.getLogger(__name__)
 
@@ -130,16 +131,19 @@ class Observer:
     def _read(self, process: child.Process) -> None:
         """Take lines until the pipe ends; those of a process that was given up are not heard."""
         assert process.stdout is not None
+        pipe = PipeReader()
         with contextlib.suppress(OSError, ValueError):
             while line := process.stdout.readline(wire.MAX_LINE):
-                if not self._hear(process, line):
+                if not self._hear(process, line, pipe):
                     return
 
-    def _hear(self, process: child.Process, line: bytes) -> bool:
+    def _hear(self, process: child.Process, line: bytes, pipe: PipeReader) -> bool:
         try:
-            observation = wire.decode(line)
+            observation = pipe.decode(line)
         except wire.WireError as error:
             log.warning("the observer wrote no observation", extra={"reason": str(error)})
+            return True
+        if observation is None:
             return True
         with self._changed:
             while len(self._waiting) >= MOST_WAITING and not self._stop.is_set():
