@@ -33,7 +33,10 @@ def files(limits: Thresholds) -> dict[Path, str]:
         "alerting/rules/health.yml": [health.group(limits)],
         "alerting/rules/monitor.yml": [monitor.group(limits)],
     }
-    links = {"runbooks": limits.runbooks, "grafana": limits.grafana}
+    links = {
+        "runbooks": limits.runbook_base_url.rstrip("/"),
+        "grafana": limits.grafana_base_url.rstrip("/"),
+    }
     return {Path(path): document(COMMAND, of_file, links) for path, of_file in groups.items()}
 
 

@@ -48,8 +48,8 @@ class Thresholds:
     critical_xids: list[int]
     lag_seconds: float
     overhead_factor: float
-    runbooks: str
-    grafana: str
+    runbook_base_url: str
+    grafana_base_url: str
 
 
 DURATIONS = (
@@ -61,7 +61,7 @@ DURATIONS = (
     "recent",
     "past",
 )
-TEXTS = ("runbooks", "grafana")
+URLS = ("runbook_base_url", "grafana_base_url")
 
 
 def load(path: Path = FILE) -> Thresholds:
@@ -82,8 +82,8 @@ def load(path: Path = FILE) -> Thresholds:
 def _check(path: Path, key: str, value: Any) -> None:
     if key in DURATIONS:
         good = isinstance(value, str) and DURATION.fullmatch(value) is not None
-    elif key in TEXTS:
-        good = isinstance(value, str)
+    elif key in URLS:
+        good = isinstance(value, str) and re.match(r"https?://[^/]", value) is not None
     elif key == "critical_xids":
         good = isinstance(value, list) and all(isinstance(xid, int) for xid in value)
     else:

@@ -121,6 +121,7 @@ def test_runbooks_name_metrics_that_exist() -> None:
         (("cause_ratio: 0.15", "cause_ratio: -1"), "cause_ratio"),
         (("cause_ratio: 0.15", "cause_ration: 0.15"), "cause_ratio"),
         (("critical_xids: [46", "critical_xids: [x"), "critical_xids"),
+        (("runbook_base_url: https:", "runbook_base_url: "), "runbook_base_url"),
     ],
 )
 def test_bad_thresholds_are_named(tmp_path: Path, change: tuple[str, str], message: str) -> None:
@@ -132,10 +133,26 @@ def test_bad_thresholds_are_named(tmp_path: Path, change: tuple[str, str], messa
         thresholds.load(file)
 
 
+def test_runbooks_are_linked_in_the_repository_that_the_project_names() -> None:
+    (repository,) = re.findall(r'^Repository = "(.+)"', (ROOT / "pyproject.toml").read_text(), re.M)
+    assert thresholds.load().runbook_base_url == f"{repository}/blob/main/alerting/runbooks"
+    links = {f"{repository}/blob/main/{path.relative_to(ROOT)}" for path in RUNBOOKS.glob("*.md")}
+    assert {alert["annotations"]["runbook_url"] for alert in alerts()} == links
+
+
+def test_links_lead_where_they_are_set_to_lead(tmp_path: Path) -> None:
+    text = thresholds.FILE.read_text()
+    text = re.sub(r"(?m)^runbook_base_url: .*", "runbook_base_url: https://wiki.example/gpu/", text)
+    file = tmp_path / "thresholds.yml"
+    file.write_text(text)
+    made = build.files(thresholds.load(file))[Path("alerting/rules/causes.yml")]
+    assert "runbook_url: https://wiki.example/gpu/GPUDataStarved.md" in made
+
+
 def test_every_threshold_has_its_reason() -> None:
     for line in thresholds.FILE.read_text().splitlines():
         key = re.match(r"(\w+):", line)
-        if key and key[1] not in ("critical_xids", "runbooks", "grafana"):
+        if key and key[1] not in ("critical_xids", "runbook_base_url", "grafana_base_url"):
             comment = line.partition("#")[2]
             assert len(comment.split()) >= 3, line
 
