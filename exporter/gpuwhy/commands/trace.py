@@ -71,17 +71,21 @@ def _told(arguments: argparse.Namespace, settings: Settings) -> int:
         )
     if families == {"timeline"}:
         return _timelines(files, arguments.html, settings)
-    if arguments.html is not None:
-        raise CommandError("--html draws timelines, and these files have none", USAGE)
     if families == {"kernels"}:
-        return _kernels(files, settings)
-    return _verdict(logs.diagnose(kinds, arguments.utc_offset), files, settings)
+        return _kernels(files, arguments.html, settings)
+    verdict = logs.diagnose(kinds, arguments.utc_offset)
+    return _verdict(verdict, files, arguments.html, settings)
 
 
-def _verdict(verdict: dict[str, Any], files: Sequence[Path], settings: Settings) -> int:
+def _verdict(
+    verdict: dict[str, Any], files: Sequence[Path], page: Path | None, settings: Settings
+) -> int:
     """Of logs: what ``gpuwhy diagnose`` would have said of them."""
     from gpuwhy.evidence import report
+    from gpuwhy.evidence.traces import html
 
+    if page is not None:
+        _write(page, html.of_verdict(verdict, [str(path) for path in files]))
     if settings.json:
         _print({"schema": 1, "ranks": verdict["gpus"], "runs": verdict["runs"], "tables": {}})
     else:
@@ -106,11 +110,13 @@ def _timelines(files: Sequence[Path], page: Path | None, settings: Settings) -> 
     return ANSWERED
 
 
-def _kernels(files: Sequence[Path], settings: Settings) -> int:
-    from gpuwhy.evidence.traces import ncu, text
+def _kernels(files: Sequence[Path], page: Path | None, settings: Settings) -> int:
+    from gpuwhy.evidence.traces import html, ncu, text
     from gpuwhy.evidence.traces.read import read_kernels
 
     table = ncu.table(read_kernels(files))
+    if page is not None:
+        _write(page, html.of_kernels(table, [str(path) for path in files]))
     if settings.json:
         _print({"schema": 1, "ranks": [], "tables": {table.key: table.as_json()}})
     else:

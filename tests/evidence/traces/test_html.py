@@ -9,8 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.evidence.traces.kineto_file import busy_steps
+from tests.evidence.traces.test_ncu import DETAILS
 
-from gpuwhy.evidence.traces import html, kineto
+from gpuwhy.evidence.imports import logs
+from gpuwhy.evidence.traces import html, kineto, ncu, ncu_csv
 from gpuwhy.evidence.traces.analysis import analyse
 from gpuwhy.evidence.traces.gpu import gpus_of
 from gpuwhy.evidence.traces.timeline import slices
@@ -49,7 +51,28 @@ def document(tmp_path: Path) -> str:
     return html.render(analyse([kineto.read(path)]), [f"{NASTY}.json"])
 
 
-def test_it_is_whole_and_loads_nothing(document: str) -> None:
+@pytest.fixture
+def of_kernels() -> str:
+    table = ncu.table(ncu_csv.parse(DETAILS.replace("gemm", "<script>"), "a.csv"))
+    return html.of_kernels(table, [f"{NASTY}.csv"])
+
+
+@pytest.fixture
+def of_logs(tmp_path: Path) -> str:
+    path = tmp_path / "smi.csv"
+    head = "timestamp, index, uuid, utilization.gpu [%], power.draw [W], memory.used [MiB]"
+    line = "2026/07/14 08:12:{:02}.696, 0, <script>, 40 %, 300.00 W, 19818 MiB"
+    path.write_text("\n".join([head, *(line.format(second) for second in range(10, 30))]))
+    return html.of_verdict(logs.diagnose([(path, "nvidia-smi")]), [f"{NASTY}.csv"])
+
+
+@pytest.fixture(params=["document", "of_kernels", "of_logs"])
+def any_document(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(request.param))
+
+
+def test_it_is_whole_and_loads_nothing(any_document: str) -> None:
+    document = any_document
     checker = Checker()
     checker.feed(document)
     assert checker.open == []
@@ -60,10 +83,26 @@ def test_it_is_whole_and_loads_nothing(document: str) -> None:
     assert "default-src 'none'" in document
 
 
-def test_foreign_names_are_text(document: str) -> None:
-    assert "<script" not in document
-    assert "\x1b" not in document
-    assert "&lt;/script&gt;" in document
+def test_foreign_names_are_text(any_document: str) -> None:
+    assert "<script" not in any_document
+    assert "\x1b" not in any_document
+    assert "&lt;/script&gt;" in any_document
+
+
+def test_kernels_are_told_with_what_to_do(of_kernels: str) -> None:
+    assert "bound by compute" in of_kernels
+    assert "Next: Use tensor cores" in of_kernels
+
+
+def test_logs_are_told_with_what_they_cannot_show(of_logs: str) -> None:
+    assert "2026-07-14T08:12:10Z" in of_logs
+    assert "no Python stacks" in of_logs
+
+
+def test_times_of_day(document: str) -> None:
+    """Waits and steps stand by UTC, so that they can be found on the dashboards' axis."""
+    assert document.count(">UTC</th>") == 2
+    assert ">22:13:20.0" in document
 
 
 def test_it_prints_and_says_the_verdict(document: str) -> None:

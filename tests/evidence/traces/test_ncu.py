@@ -42,6 +42,13 @@ def test_the_details_page(tmp_path: Path) -> None:
     assert (ncu.bound_of(gemm), ncu.bound_of(tiny)) == ("compute-bound", "too-small")
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "(!) nan", "n/a", "1e999", "9" * 400])
+def test_a_counter_that_could_not_be_read_is_absent(value: str) -> None:
+    (kernel, _) = ncu_csv.parse(DETAILS.replace("31.2", value), "a.csv")
+    assert kernel.percent(ncu_csv.MEMORY) is None
+    assert ncu.bound_of(kernel) == "unknown"
+
+
 def test_the_raw_page() -> None:
     kernels = ncu_csv.parse(RAW, "a.csv")
     assert [ncu.bound_of(kernel) for kernel in kernels] == ["near-limit"] * 2

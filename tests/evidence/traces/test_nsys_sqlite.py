@@ -107,6 +107,29 @@ def _tool(folder: Path, name: str, script: str) -> None:
     path.chmod(path.stat().st_mode | stat.S_IEXEC)
 
 
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("CUPTI_ACTIVITY_KIND_KERNEL", "globalPid", "7&1"),
+        ("CUPTI_ACTIVITY_KIND_KERNEL", "gridZ", "x"),  # times 10^9 it would fill the memory
+        ("CUPTI_ACTIVITY_KIND_KERNEL", "streamId", "7&1"),
+        ("CUPTI_ACTIVITY_KIND_RUNTIME", "globalTid", b"\xff"),
+        ("NVTX_EVENTS", "globalTid", "main"),
+    ],
+)
+def test_a_row_with_a_value_of_another_kind_is_left_out_and_counted(
+    table: str, column: str, value: object, tmp_path: Path
+) -> None:
+    steps(tmp_path / "a.sqlite")
+    with sqlite3.connect(tmp_path / "a.sqlite") as database:
+        database.execute(f"UPDATE {table} SET {column} = ? WHERE rowid = 1", (value,))
+        if column == "gridZ":
+            database.execute(f"UPDATE {table} SET gridX = 100000, gridY = 10000 WHERE rowid = 1")
+    database.close()
+    (trace,) = nsys_sqlite.read(tmp_path / "a.sqlite", "a.sqlite")
+    assert [b.why for b in trace.blind] == ["1 rows could not be understood and were left out"]
+
+
 def test_a_report_through_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in for nsys, which copies what it is given: the conversion itself is NVIDIA's."""
     steps(tmp_path / "a.nsys-rep")

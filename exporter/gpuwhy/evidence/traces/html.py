@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
@@ -13,28 +14,54 @@ from numpy.typing import NDArray
 import gpuwhy
 from gpuwhy.evidence.report import evidence_line
 from gpuwhy.evidence.terminal import printable
-from gpuwhy.evidence.traces import units
+from gpuwhy.evidence.traces import ncu, units
 from gpuwhy.evidence.traces.analysis import Analysis
 from gpuwhy.evidence.traces.gpu import Gpu
 from gpuwhy.evidence.traces.html_style import STYLE
 from gpuwhy.evidence.traces.tables import Table
 from gpuwhy.evidence.traces.timeline import SLICES, slices
 from gpuwhy.evidence.words import ACCOUNT_WORDS, cause_words, reason_words
+from gpuwhy.ledger import thresholds as th
 
+NOTE = f"A cause is named from {th.CAUSE_RATIO:.1%} of the window on; accounts add up to all of it."
 WIDTH, HEIGHT = 960, 72
 ROWS = 200
 
 
 def render(analysis: Analysis, names: Sequence[str]) -> str:
-    """The whole document."""
-    title = f"{text(analysis.run)}: {text(analysis.summary)}"
+    """The whole document, of timelines."""
+    tables = [_table(table) for table in analysis.tables]
+    return _document(analysis.run, analysis.summary, [*_ranks(analysis), *tables], names)
+
+
+def of_kernels(table: Table, names: Sequence[str]) -> str:
+    """The document of Nsight Compute's kernels: what bounds those with most time, and the table."""
+    bounds = Counter(row["bound"] for row in table.rows)
     body = [
-        f"<h1>{text(analysis.run)}</h1><p class='summary'>{text(analysis.summary)}</p>",
-        *_ranks(analysis),
-        *[_table(table) for table in analysis.tables],
-        f"<footer>From {text(', '.join(names))}, by gpuwhy {gpuwhy.__version__}. A cause is named "
-        "from 12 % of the window on; accounts add up to all of it.</footer>",
+        f"<div class='cause'><h3>{text(row['kernel'])}: {text(row['why'])}</h3>"
+        f"<p class='next'>Next: {text(row['next_action'])}</p></div>"
+        for row in table.rows[: ncu.ADVISED]
     ]
+    summary = ", ".join(f"{count} {bound}" for bound, count in bounds.items())
+    return _document("Kernels", summary, [*body, _table(table)], names, ncu.NOTE)
+
+
+def of_verdict(verdict: Mapping[str, Any], names: Sequence[str]) -> str:
+    """The document of a verdict without a timeline, such as that of logs."""
+    start, end = (text(verdict["window"][edge]) for edge in ("start", "end"))
+    body = [f"<p class='soft'>{start} to {end}</p>"]
+    for entry in verdict["gpus"]:
+        body += [f"<section><h2>{_who(entry)}: {text(cause_words(entry['cause']))}</h2>"]
+        body += [*_told(entry), "</section>"]
+    run = verdict["runs"][0] if verdict["runs"] else {"run": "no run", "summary": ""}
+    return _document(run["run"], run["summary"], body, names)
+
+
+def _document(
+    title: str, summary: str, body: Sequence[str], names: Sequence[str], note: str = NOTE
+) -> str:
+    head = f"<h1>{text(title)}</h1><p class='summary'>{text(summary)}</p>"
+    foot = f"<footer>From {text(', '.join(names))}, by gpuwhy {gpuwhy.__version__}. {note}</footer>"
     palette = (files("gpuwhy") / "expose" / "static" / "palette.css").read_text(encoding="utf-8")
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
@@ -42,8 +69,8 @@ def render(analysis: Analysis, names: Sequence[str]) -> str:
         # Nothing may be fetched, whatever a name in the trace holds.
         "<meta http-equiv='Content-Security-Policy' "
         "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{title}</title><style>{palette}{STYLE}</style></head>\n"
-        f"<body>\n{chr(10).join(body)}\n</body></html>\n"
+        f"<title>{text(title)}: {text(summary)}</title><style>{palette}{STYLE}</style></head>\n"
+        f"<body>\n{chr(10).join([head, *body, foot])}\n</body></html>\n"
     )
 
 
@@ -57,11 +84,15 @@ def _ranks(analysis: Analysis) -> Iterator[str]:
         yield f"<section><h2>{_who(entry)}: {text(cause_words(entry['cause']))}</h2>"
         yield f"<p class='soft'>{_when(entry)}</p>"
         yield _strip(gpu)
-        yield _legend(entry["accounts"])
-        for cause in entry["causes"]:
-            yield _cause(cause)
-        yield _cannot_see(entry["cannot_see"])
+        yield from _told(entry)
         yield "</section>"
+
+
+def _told(entry: Mapping[str, Any]) -> Iterator[str]:
+    yield _legend(entry["accounts"])
+    for cause in entry["causes"]:
+        yield _cause(cause)
+    yield _cannot_see(entry["cannot_see"])
 
 
 def _who(entry: Mapping[str, Any]) -> str:

@@ -24,6 +24,7 @@ LATENCY = 0.60
 """Below this share of both peaks a kernel is bound by latency (same rule)."""
 
 ADVISED = 5
+NOTE = "Durations are those under ncu, one kernel at a time: compare them, do not add them up."
 
 BOUND_WORDS = {
     "near-limit": "near the card's limit",
@@ -114,5 +115,4 @@ def advice(table: Table, style: Style) -> str:
     for row in table.rows[:ADVISED]:
         lines.append(style.paint(printable(row["kernel"]), "bold") + ": " + row["why"])
         lines += style.column("next", row["next_action"])
-    note = "Durations are those under ncu, one kernel at a time: compare them, do not add them up."
-    return "\n".join([*lines, "", style.paint(note, "dim")]) + "\n"
+    return "\n".join([*lines, "", style.paint(NOTE, "dim")]) + "\n"

@@ -18,6 +18,8 @@ from gpuwhy.evidence.traces.opened import pieces
 from gpuwhy.evidence.traces.trace import TraceError
 
 MOST_BYTES = 1 << 30
+MOST = 1e30
+"""Beyond any counter: a larger number, infinite ones too, is damage."""
 
 MEMORY = (
     "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
@@ -165,8 +167,10 @@ def _kernel(row: Mapping[str, str]) -> Kernel:
 
 
 def _number(text: str) -> float | None:
-    """``1,234.5``; some locales group thousands."""
+    """``1,234.5``; some locales group thousands. None for ``(!) nan``, ncu's word for a
+    counter that it could not read, and for whatever else is no number."""
     try:
-        return float(text.replace(",", "").replace(" ", "").replace("\u202f", ""))
+        value = float(text.replace(",", "").replace(" ", "").replace("\u202f", ""))
     except ValueError:
         return None
+    return value if abs(value) < MOST else None

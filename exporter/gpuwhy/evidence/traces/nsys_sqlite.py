@@ -11,7 +11,7 @@ import contextlib
 import re
 import sqlite3
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,10 @@ _EMITTED = re.compile(r",\s*(?:seq|op_id|sizes|input_op_ids)\s*=.*$", re.DOTALL)
 _OPERATOR = re.compile(r"^(?:aten|autograd|torch|c10d|prim)::|^\w+Backward\d*$")
 
 Names = Mapping[int, str]
+_Row = tuple[int, str, Sequence[Any]]
+"""Process, sort of row, values."""
+_ODD = (TypeError, ValueError, OverflowError, struct.error)
+"""What a value of the wrong kind raises; its row is left out and counted."""
 
 
 def read(path: Path, source: str) -> list[Trace]:
@@ -62,15 +66,22 @@ def read(path: Path, source: str) -> list[Trace]:
     try:
         with contextlib.closing(sqlite3.connect(uri, uri=True)) as database:
             database.execute("PRAGMA trusted_schema = OFF")
-            database.text_factory = lambda text: text.decode("utf-8", "replace")
-            return _Report(database, source).traces()
-    except (
-        sqlite3.Error,
-        UnicodeDecodeError,
-    ) as error:  # sqlite3 decodes its own messages strictly
-        raise TraceError(
-            f"{source} is damaged ({error}): export it again from the report"
-        ) from error
+            return read_database(database, source)
+    except sqlite3.Error as error:
+        raise _damaged(source, error) from error
+
+
+def read_database(database: sqlite3.Connection, source: str) -> list[Trace]:
+    """The same of an open database."""
+    database.text_factory = lambda text: text.decode("utf-8", "replace")
+    try:
+        return _Report(database, source).traces()
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # its own messages it decodes strictly
+        raise _damaged(source, error) from error
+
+
+def _damaged(source: str, error: Exception) -> TraceError:
+    return TraceError(f"{source} is damaged ({error}): export it again from the report")
 
 
 class _Report:
@@ -80,6 +91,7 @@ class _Report:
         found = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         self._tables = {str(name) for (name,) in found}
         self._damaged = 0
+        self._names: Names = {}
 
     def traces(self) -> list[Trace]:
         if "StringIds" not in self._tables:
@@ -87,14 +99,14 @@ class _Report:
                 f"{self._source} is a database but no Nsight Systems export: it has no table "
                 "StringIds (nsys export --type sqlite makes one)"
             )
-        strings = self._strings()
+        self._names = self._strings()
         processes: dict[int, _Process] = {}
-        for rows in (self._activities(strings), self._calls(strings), self._spans(strings)):
-            for pid, kind, row in rows:
-                process = processes.setdefault(pid, _Process())
+        for table, columns, told in self._readers():
+            for row in self._rows(table, columns):
                 try:
-                    process.add(kind, row)
-                except (TypeError, ValueError, OverflowError, struct.error):
+                    pid, kind, values = told(*row)
+                    processes.setdefault(pid, _Process()).add(kind, values)
+                except _ODD:
                     self._damaged += 1
         used = {pid: one for pid, one in processes.items() if len(one.activities)}
         if not used:
@@ -105,7 +117,7 @@ class _Report:
         return [self._trace(pid, one) for pid, one in sorted(used.items())]
 
     def _trace(self, pid: int, process: _Process) -> Trace:
-        ranks = {_pid(tid): rank for tid, rank in self._rows("MPI_RANKS", ("globalTid", "rank"))}
+        ranks = dict(self._ranks())
         names = dict(self._thread_names())
         return Trace(
             source=self._source,
@@ -119,8 +131,8 @@ class _Report:
             origin_ns=self._start_of_session(),
             rank=ranks.get(pid),
             world_size=len(set(ranks.values())) or None,
-            devices={i: str(n) for i, n in self._rows("TARGET_INFO_GPU", ("id", "name")) if n},
-            uuids={i: str(u) for i, u in self._rows("TARGET_INFO_GPU", ("id", "uuid")) if u},
+            devices=dict(self._cards("name")),
+            uuids=dict(self._cards("uuid")),
             about=self._about(),
             blind=self._blind(),
             events=len(process.activities) + len(process.calls) + len(process.spans),
@@ -128,41 +140,44 @@ class _Report:
 
     # -- rows of the tables: (process, kind of table, values) ------------------------------------
 
-    def _activities(self, strings: Names) -> Iterator[tuple[int, str, Sequence[Any]]]:
+    def _readers(self) -> Iterator[tuple[str, Sequence[str], Callable[..., _Row]]]:
+        """Each table with its columns, and what a row of it tells."""
         common = ("start", "end", "correlationId", "deviceId", "streamId", "globalPid")
-        wanted = (*common, "demangledName", "shortName", "gridX", "gridY", "gridZ")
-        for *place, long, short, x, y, z in self._rows(KERNELS, wanted):
-            name = strings.get(long) or strings.get(short) or "kernel"
-            yield _place(place, KERNEL, name, x * y * z if x and y and z else UNKNOWN)
-        for *place, size, way, source, target in self._rows(
-            COPIES, (*common, "bytes", "copyKind", "srcKind", "dstKind")
-        ):
-            yield _place(place, MEMCPY, _copy_name(way, source, target), size)
-        for *place, size in self._rows(SETS, (*common, "bytes")):
-            yield _place(place, MEMSET, "Memset (Device)", size)
-        for row in self._rows(GRAPHS, common):
-            yield _place(row, KERNEL, "CUDA graph", UNKNOWN)
+        host = ("start", "end", "globalTid")
+        names = ("demangledName", "shortName", "gridX", "gridY", "gridZ")
+        yield KERNELS, (*common, *names), self._kernel
+        yield COPIES, (*common, "bytes", "copyKind", "srcKind", "dstKind"), _copy
+        yield SETS, (*common, "bytes"), _set
+        yield GRAPHS, common, _graph
+        yield CALLS, (*host, "correlationId", "nameId"), self._call
+        yield "NVTX_EVENTS", (*host, "text", "textId"), self._range
+        yield "OSRT_API", (*host, "nameId"), self._system
+        yield "PROFILER_OVERHEAD", (*host, "nameId"), self._overhead
 
-    def _calls(self, strings: Names) -> Iterator[tuple[int, str, Sequence[Any]]]:
-        wanted = ("start", "end", "correlationId", "globalTid", "nameId")
-        for start, end, correlation, tid, name in self._rows(CALLS, wanted):
-            shown = _VERSION.sub("", strings.get(name, "call"))
-            yield _pid(tid), "call", (start, end, correlation, _tid(tid), shown)
+    def _kernel(self, *row: Any) -> _Row:
+        *place, long, short, x, y, z = row
+        name = self._names.get(long) or self._names.get(short) or "kernel"
+        return _activity(
+            place, KERNEL, name, int(x) * int(y) * int(z) if x and y and z else UNKNOWN
+        )
 
-    def _spans(self, strings: Names) -> Iterator[tuple[int, str, Sequence[Any]]]:
-        wanted = ("start", "end", "globalTid", "text", "textId")
-        for start, end, tid, text, text_id in self._rows("NVTX_EVENTS", wanted):
-            name = str(text) if text else strings.get(text_id)
-            if end is None or not name:
-                continue  # a mark, or the name of a domain
-            name = _EMITTED.sub("", name)
-            kind = OPERATOR if _OPERATOR.match(name) else ANNOTATION
-            yield _pid(tid), "span", (start, end, _tid(tid), name, kind)
-        for table in ("OSRT_API", "PROFILER_OVERHEAD"):
-            for start, end, tid, name in self._rows(table, ("start", "end", "globalTid", "nameId")):
-                prefix = "overhead: " if table == "PROFILER_OVERHEAD" else ""
-                shown = prefix + strings.get(name, "call")
-                yield _pid(tid), "span", (start, end, _tid(tid), shown, SYSTEM)
+    def _call(self, start: Any, end: Any, tid: Any, correlation: Any, name: Any) -> _Row:
+        shown = _VERSION.sub("", self._names.get(name, "call"))
+        return _pid(tid), "call", (start, end, correlation, _tid(tid), shown)
+
+    def _range(self, start: Any, end: Any, tid: Any, text: Any, text_id: Any) -> _Row:
+        name = _EMITTED.sub("", str(text) if text else self._names.get(text_id, ""))
+        if end is None or not name:
+            return _pid(tid), "mark", ()  # of a moment, or the name of a domain
+        kind = OPERATOR if _OPERATOR.match(name) else ANNOTATION
+        return _pid(tid), "span", (start, end, _tid(tid), name, kind)
+
+    def _system(self, start: Any, end: Any, tid: Any, name: Any, prefix: str = "") -> _Row:
+        shown = prefix + self._names.get(name, "call")
+        return _pid(tid), "span", (start, end, _tid(tid), shown, SYSTEM)
+
+    def _overhead(self, start: Any, end: Any, tid: Any, name: Any) -> _Row:
+        return self._system(start, end, tid, name, "overhead: ")
 
     def _rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """The columns of a table that this version has, the others as NULL."""
@@ -179,9 +194,19 @@ class _Report:
     # -- what is told once -----------------------------------------------------------------------
 
     def _thread_names(self) -> Iterator[tuple[tuple[int, int], str]]:
-        strings = self._strings()
         for tid, name in self._rows("ThreadNames", ("globalTid", "nameId")):
-            yield (_pid(tid), _tid(tid)), strings.get(name, "")
+            if isinstance(tid, int):
+                yield (_pid(tid), _tid(tid)), self._names.get(name, "")
+
+    def _ranks(self) -> Iterator[tuple[int, int]]:
+        for tid, rank in self._rows("MPI_RANKS", ("globalTid", "rank")):
+            if isinstance(tid, int) and isinstance(rank, int):
+                yield _pid(tid), rank
+
+    def _cards(self, column: str) -> Iterator[tuple[int, str]]:
+        for index, value in self._rows("TARGET_INFO_GPU", ("id", column)):
+            if isinstance(index, int) and value:
+                yield index, str(value)
 
     def _start_of_session(self) -> int | None:
         """UTC of time 0, ns; not in exports before 2021."""
@@ -192,7 +217,7 @@ class _Report:
         made = {str(n): v for n, v in self._rows("META_DATA_EXPORT", ("name", "value"))}
         kept = ("EXPORT_SCHEMA_VERSION", "EXPORT_PRODUCT_VERSION")
         about = {name.lower(): str(made[name]) for name in kept if made.get(name)}
-        system = dict(self._rows("TARGET_INFO_SYSTEM_ENV", ("name", "value")))
+        system = dict[Any, Any](self._rows("TARGET_INFO_SYSTEM_ENV", ("name", "value")))
         host = system.get("Hostname")
         driver = system.get("NvDriverVersion") or system.get("DriverVersion")
         return about | {k: str(v) for k, v in (("host_name", host), ("driver", driver)) if v}
@@ -233,7 +258,7 @@ class _Process:
             start, end, correlation, tid, name = row
             thread = self._thread(tid)
             self.calls.add(start, max(start, end), _id(correlation), thread, self._name(name))
-        else:
+        elif kind == "span":
             start, end, tid, name, what = row
             thread = self._thread(tid)
             self.spans.add(start, max(start, end), UNKNOWN, thread, self._name(name), what, UNKNOWN)
@@ -245,12 +270,24 @@ class _Process:
         return self.threads.setdefault(tid, len(self.threads))
 
 
-def _place(
-    place: Sequence[Any], kind: int, name: str, size: Any
-) -> tuple[int, str, tuple[Any, ...]]:
+def _activity(place: Sequence[Any], kind: int, name: str, size: Any) -> _Row:
     start, end, correlation, device, stream, pid = place
     row = (start, end, correlation, device, stream or 0, kind, name, size)
     return _pid(pid), "activity", row
+
+
+def _copy(*row: Any) -> _Row:
+    *place, size, way, source, target = row
+    return _activity(place, MEMCPY, _copy_name(way, source, target), size)
+
+
+def _set(*row: Any) -> _Row:
+    *place, size = row
+    return _activity(place, MEMSET, "Memset (Device)", size)
+
+
+def _graph(*place: Any) -> _Row:
+    return _activity(place, KERNEL, "CUDA graph", UNKNOWN)
 
 
 def _copy_name(way: Any, source: Any, target: Any) -> str:

@@ -47,6 +47,7 @@ def columns(rows: list[Row]) -> Table:
         (
             *WHO,
             Column("step", "step"),
+            Column("t", "UTC", "utc"),
             Column("time", "time", "s"),
             Column("launched", "launched", "count"),
             *(Column(account, account, "ratio") for account in seen),

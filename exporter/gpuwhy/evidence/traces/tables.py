@@ -10,7 +10,8 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """``unit``: ``s``, ``bytes``, ``bytes/s``, ``ratio``, ``1/s``, ``count``, or none for text."""
+    """``unit``: ``s``, ``bytes``, ``bytes/s``, ``ratio``, ``1/s``, ``count``, ``utc`` (Unix s),
+    or none for text."""
 
     key: str
     title: str

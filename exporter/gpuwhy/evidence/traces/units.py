@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import Any
 
 _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
@@ -12,6 +13,8 @@ def shown(value: Any, unit: str) -> str:
     """A value with its unit; a dash for one that is not known."""
     if value is None:
         return "-"
+    if unit == "utc":
+        return datetime.fromtimestamp(value, timezone.utc).strftime("%H:%M:%S.%f")[:-3]
     if unit == "s":
         return time(float(value))
     if unit in ("bytes", "bytes/s"):

@@ -51,6 +51,7 @@ LONGEST_WAITS = Table(
     "The longest waits",
     (
         *WHO,
+        Column("t", "UTC", "utc"),
         Column("at", "after the start", "s"),
         Column("time", "time", "s"),
         Column("waited_for", "waited for"),
