@@ -311,6 +311,16 @@ def test_impossible_processes_are_dropped(standin):
     assert share["shares"] == [[mine, 0.6, 0.2]]
 
 
+def test_only_impossible_processes_mean_that_nobody_is_in_sight(standin, tmp_path):
+    """PID and memory in each other's place: the GPU must not pass for free."""
+    (tmp_path / "proc/self/ns").mkdir(parents=True)
+    (tmp_path / "proc/self/ns/pid").symlink_to("pid:[4026531836]")
+    source = standin(f"process 0 {2**30} 77 compute", proc=str(tmp_path / "proc"))
+    assert states(source.polls(2))["gpu_processes"]["up"] is True
+    state = states(source.polls(14))["gpu_processes"]
+    assert (state["up"], "do not exist" in state["why"]) == (False, True)
+
+
 def test_kinds_of_processes(standin):
     mine, parent = os.getpid(), os.getppid()
     seen = standin(

@@ -37,10 +37,11 @@ def _nothing() -> str:
 
 
 def sources(view: View) -> Iterator[str]:
-    """Every source with its state; what is down comes with the reason and the remedy."""
+    """Every source with its state; what is down, if for one GPU or process only, comes with the
+    reason and the remedy."""
     up = [source for source in SOURCES if is_up(view, source)]
     yield f"<h2>Sources</h2><p>Up: {', '.join(up) or 'none'}.</p>"
-    rest = [source for source in SOURCES if source not in up]
+    rest = [s for s in SOURCES if s not in up or any(not r.get("up") for r in reports_of(view, s))]
     if rest:
         yield from _not_up(view, rest)
 
@@ -52,6 +53,7 @@ def _not_up(view: View, sources: Sequence[str]) -> Iterator[str]:
     for source in sources:
         reports = reports_of(view, source)
         state = "down" if reports else "not heard of"
+        state = "partly up" if is_up(view, source) else state
         why = dict.fromkeys(_said(report) for report in reports if not report.get("up"))
         yield (
             f'<tr class="{slug(state)}"><th scope="row">{source}</th><td>{state}</td>'
@@ -61,8 +63,10 @@ def _not_up(view: View, sources: Sequence[str]) -> Iterator[str]:
 
 
 def _said(report: Mapping[str, Any]) -> str:
-    """Why it is down, and the remedy, as markup."""
+    """Whom it concerns, why it is down, and the remedy, as markup."""
+    whom = text(report.get("uuid") or (f"process {report['pid']}" if "pid" in report else ""))
     why, remedy = (text(report.get(key) or "").rstrip(".") for key in ("why", "remedy"))
+    why = f"{whom}: {why}" if whom and why else why
     return f"{why}{'.' * bool(why)} <strong>Remedy:</strong> {remedy}" if remedy else why
 
 

@@ -41,6 +41,10 @@ OTHER_NAMESPACE = (
     "gpuwhy runs in a PID namespace of its own",
     "share the host's PID namespace (hostPID: true in Kubernetes, --pid=host in Docker)",
 )
+NO_SUCH_PROCESS = (
+    "the driver lists only processes that do not exist: library and driver do not fit together",
+    "install nvidia-ml-py as new as the driver (pip install -U nvidia-ml-py), restart gpuwhy",
+)
 
 
 class ProcessReader:
@@ -59,7 +63,7 @@ class ProcessReader:
         info = memory_info(device)
         total = int(info.total) if info is not None else 2**60
         found: dict[int, dict[str, Any]] = {}
-        refused = ""
+        refused, listed = "", 0
         seldom = self._seldom.due(device.now)
         for name, kind in LISTS:
             if kind == "compute":
@@ -69,13 +73,14 @@ class ProcessReader:
                 if seldom:
                     self._last[name], _ = self._list(device, name)
                 entries = self._last.get(name, [])
+            listed += len(entries)
             for entry in entries:
                 if self.exists(entry.pid):
                     found.setdefault(int(entry.pid), _process(entry, kind, total))
         if refused and not found:
             device.say("gpu_processes", False, *explain_refusal(refused, virtual=device.virtual))
             return []
-        self._judge(device, bool(found), info)
+        self._judge(device, bool(found), listed, info)
         if found.keys() != self._holders:
             self._holders, self._newest_us = set(found), 0  # what was before is not their share
         return [
@@ -126,18 +131,18 @@ class ProcessReader:
         """Is there such a process in our PID namespace?"""
         return 0 < pid < 2**31 and (self.proc / str(pid)).exists()
 
-    def _judge(self, device: Device, any_seen: bool, info: Any) -> None:
-        """Say that the list is up, unless memory is held by nobody in sight for a while."""
-        now = device.now
+    def _judge(self, device: Device, any_seen: bool, listed: int, info: Any) -> None:
+        """Say that the list is up, unless the GPU is held by nobody in sight for a while."""
+        now, at_home = device.now, self._in_host_namespace()
         # Without version 2 "used" holds the driver's own reserve.
         used = int(info.used) if info is not None and hasattr(info, "reserved") else 0
-        hidden = not any_seen and used > UNSEEN_BYTES and not self._in_host_namespace()
+        hidden = not any_seen and (listed > 0 if at_home else used > UNSEEN_BYTES)
         if not hidden:
             self._unseen_since = None
         elif self._unseen_since is None or now < self._unseen_since:
             self._unseen_since = now
         if self._unseen_since is not None and now - self._unseen_since >= UNSEEN_S:
-            device.say("gpu_processes", False, *OTHER_NAMESPACE)
+            device.say("gpu_processes", False, *(NO_SUCH_PROCESS if at_home else OTHER_NAMESPACE))
         else:
             device.say("gpu_processes", True)
 
