@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gpuwhy.evidence.bootstrap import Estimate, around, draws, ratio, ratios
+from gpuwhy.evidence.command_lines import Difference, differences
 from gpuwhy.evidence.compare_samples import Sample
 from gpuwhy.ledger import thresholds as th
 from gpuwhy.ledger.accounts import ACCOUNTS, CAUSES
@@ -49,7 +50,7 @@ class Comparison:
     step_time: Change | None
     accounts: dict[str, Change]
     power: Change | None
-    differs: list[dict[str, str | None]]
+    differs: list[Difference]
     summary: str = ""
 
     @property
@@ -135,13 +136,15 @@ def _power(before: Sample, after: Sample) -> Change | None:
     return Change(one, two, around(two.value - one.value, change))
 
 
-def _differences(before: Sample, after: Sample) -> list[dict[str, str | None]]:
-    keys = dict.fromkeys((*before.facts, *after.facts))
-    return [
-        {"what": key, "before": before.facts.get(key), "after": after.facts.get(key)}
-        for key in keys
-        if before.facts.get(key) != after.facts.get(key)
-    ]
+def _differences(before: Sample, after: Sample) -> list[Difference]:
+    made: list[Difference] = []
+    for key in dict.fromkeys((*before.facts, *after.facts)):
+        one, two = before.facts.get(key), after.facts.get(key)
+        if one != two and key == "command line":
+            made += differences(one, two)
+        elif one != two:
+            made.append({"what": key, "before": one, "after": two})
+    return made
 
 
 def slower(made: Comparison, by: float) -> bool | None:
@@ -185,7 +188,7 @@ def _speed(step: Change | None) -> str:
         return "step time not known"
     factor = step.before.value / step.after.value
     if not step.certain and step.change.certain:
-        return f"no difference in step time beyond its noise ({step.change.value:+.1%})"
+        return f"no certain change of the step time ({step.change.value:+.1%}, within its noise)"
     if factor >= 1.1:
         return f"{factor:.1f}x faster"
     if factor <= 1 / 1.1:
