@@ -24,7 +24,7 @@ from typing import Any
 
 from bench.alert_scene import JobScene, PlayedScene, Scene
 from bench.cost import prepare
-from bench.cost_exporter import answer, cpu_s, pss
+from bench.cost_usage import answer, cpu_s, pss
 from bench.h200.job import JobError, free_port
 from bench.h200.processes import descendants
 from scripts.stack.layout import ADDRESS, LayoutError, Ports, Stack

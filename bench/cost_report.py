@@ -22,7 +22,8 @@ NOT_TOLD = "-"
 WHAT = {
     "c01": "bound by its GPU",
     "c35": "bound by launches",
-    "c03": "bound by its loader",
+    "c03": "bound by its loader's four workers",
+    "c05": "bound by its loader in the main process",
 }
 TIMES = {
     "verdict_s": "onset to the verdict",
@@ -39,7 +40,7 @@ def text(results: Sequence[Result]) -> str:
     alerts = [one for one in results if one["kind"] == "alerts"]
     parts = [_measured_on(results)]
     if costs:
-        parts += [_slowdowns(costs), _own(costs)]
+        parts += [_slowdowns(costs), _own(costs), _peers(costs)]
     parts += [_alert(one) for one in alerts]
     return "\n\n".join(part for part in parts if part)
 
@@ -103,15 +104,15 @@ def _slowdowns(costs: Sequence[Result]) -> str:
         "median step | null control | 99.9th percentile on | null control |",
         "| --- " * 9 + "|",
     ]
+    troubles = []
     for variant in _variants(costs):
-        jobs = [job for one in costs for job in one["jobs"] if job["variant"] == variant]
-        found = cost_stats.summary(job.get("windows", ()) for job in jobs)
+        jobs = _jobs(costs, variant)
+        found = cost_stats.summary(jobs)
         on, control = found["on"], found["control"]
         step = NOT_TOLD if found["step_s"] is None else f"{found['step_s'] * 1e3:.2f} ms"
-        name = f"{jobs[0]['job']} {variant}, {WHAT.get(variant, jobs[0]['job'])}"
         inside = {True: ", inside", False: ", outside", None: ""}[found.get("tail_inside")]
         cells = [
-            name,
+            _name(jobs[0]),
             step,
             f"{on['windows']} / {control['windows']}",
             *(percent(part[key]) for key in ("mean", "median") for part in (on, control)),
@@ -119,27 +120,67 @@ def _slowdowns(costs: Sequence[Result]) -> str:
             percent(control["tail"]),
         ]
         rows.append("| " + " | ".join(cells) + " |")
-        rows += [f"\n{name}: {job['error']}" for job in jobs if "error" in job]
-    return "\n".join(rows)
+        said = [text for job in jobs for text in (job.get("error"), *job.get("notes", ())) if text]
+        troubles += [f"{_name(jobs[0])}: {text}" for text in said]
+    return "\n\n".join(["\n".join(rows), *troubles])
 
 
 def _own(costs: Sequence[Result]) -> str:
     rows = [
-        "| job | exporter's CPU, py-spy included | memory (PSS) | start until the job is listed | "
-        "CPU of the start |",
+        "| job | exporter's CPU, py-spy included | memory (PSS) | CPU where it never was switched "
+        "off | start until it answers |",
         "| --- " * 5 + "|",
     ]
     for variant in _variants(costs):
-        jobs = [job for one in costs for job in one["jobs"] if job["variant"] == variant]
-        own = [one for job in jobs for one in job.get("exporter", ())]
+        jobs = _jobs(costs, variant)
         cells = [
-            _median(own, "cores", lambda v: f"{v * 100:.1f} % of a core"),
-            _median(own, "pss", lambda v: f"{v / 1e6:.0f} MB"),
-            _median(own, "start_s", lambda v: f"{v:.1f} s"),
-            _median(own, "start_cpu_s", lambda v: f"{v:.1f} s"),
+            *_use([window for job in jobs for window in _of(job, "on")]),
+            _median(jobs, "unbroken_cores", _cores),
+            _median(jobs, "ready_s", lambda v: f"{v:.1f} s"),
         ]
         rows.append(f"| {variant} | " + " | ".join(cells) + " |")
     return "\n".join(rows)
+
+
+def _peers(costs: Sequence[Result]) -> str:
+    """What others cost in the same turns; nothing where none was measured."""
+    rows = [
+        "| job | watched by | windows | slowdown, mean step | slowdown, median step | its CPU | "
+        "its memory (PSS) |",
+        "| --- " * 7 + "|",
+    ]
+    for variant in _variants(costs):
+        jobs = _jobs(costs, variant)
+        found = cost_stats.summary(jobs)
+        for name in found["peers"]:
+            peer = found[name]
+            use = _use([window for job in jobs for window in _of(job, name)])
+            told = [str(peer["windows"]), percent(peer["mean"]), percent(peer["median"]), *use]
+            rows.append("| " + " | ".join([variant, name, *told]) + " |")
+    return "\n".join(rows) if len(rows) > 2 else ""
+
+
+def _jobs(costs: Sequence[Result], variant: str) -> list[Result]:
+    return [job for one in costs for job in one["jobs"] if job["variant"] == variant]
+
+
+def _name(job: Result) -> str:
+    return f"{job['job']} {job['variant']}, {WHAT.get(job['variant'], job['job'])}"
+
+
+def _of(job: Result, state: str) -> list[Result]:
+    return [window for window in job.get("windows", ()) if window["state"] == state]
+
+
+def _use(windows: Sequence[Result]) -> list[str]:
+    return [
+        _median(windows, "cores", _cores),
+        _median(windows, "pss", lambda v: f"{v / 1e6:.0f} MB"),
+    ]
+
+
+def _cores(share: float) -> str:
+    return f"{share * 100:.1f} % of a core"
 
 
 def _alert(one: Result) -> str:

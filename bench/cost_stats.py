@@ -1,8 +1,8 @@
 """What windows with and without the exporter say about its cost to the job: pure functions.
 
-A window is ``{"state": "off" | "on" | "control", "steps_us": [...]}`` with the microseconds of each
-step that lies wholly inside it. Every ``on`` and every ``control`` window is held against
-the ``off`` windows on both sides, so that a slow drift (a card that warms up) cancels.
+A window is ``{"state": "off" | "on" | "control" | a peer's name, "steps_us": [...]}`` with the
+microseconds of each step that lies wholly inside it. Every watched window is held against the
+``off`` windows on both sides, so that a slow drift (a card that warms up) cancels.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Trial:
     state: str
     tried: Values
     empty: Sequence[Values]
+    burst: int = 1
 
 
 @dataclass(frozen=True)
@@ -41,14 +42,15 @@ class Estimate:
     high: float | None = None
 
 
-def trials(windows: Sequence[Window]) -> list[Trial]:
-    """Each ``on`` or ``control`` window with an ``off`` window before and after it, in one run."""
+def trials(windows: Sequence[Window], burst: int = 1) -> list[Trial]:
+    """Each watched window with an ``off`` window before and after it, in one run. Of steps that
+    come in bursts only whole bursts are held against each other."""
     found = []
     for before, one, after in zip(windows, windows[1:], windows[2:], strict=False):
         if one["state"] == "off" or {before["state"], after["state"]} != {"off"}:
             continue
-        trial = Trial(one["state"], seconds(one), [seconds(before), seconds(after)])
-        if min(map(len, [trial.tried, *trial.empty])) >= FEWEST_STEPS:
+        trial = Trial(one["state"], seconds(one), [seconds(before), seconds(after)], burst)
+        if min(map(len, [trial.tried, *trial.empty])) >= max(FEWEST_STEPS, burst):
             found.append(trial)
     return found
 
@@ -59,22 +61,33 @@ def seconds(window: Window) -> Values:
 
 
 def slowdown(of: Sequence[Trial], measure: str) -> Estimate | None:
-    """How much longer a step takes, as a ratio (0.01: 1 %), by ``mean`` or ``median``."""
+    """How much longer a step takes, as a ratio (0.01: 1 %), by ``mean`` or ``median``.
+
+    Neighbouring trials may share what disturbed them: their pairs are drawn as well, and the larger
+    of both errors is told.
+    """
     if not of:
         return None
-    centre = np.mean if measure == "mean" else np.median
-    logs = np.array(
-        [
-            np.log(centre(trial.tried)) - np.mean([np.log(centre(steps)) for steps in trial.empty])
-            for trial in of
-        ]
-    )
+    logs = np.array([_difference(trial, measure) for trial in of])
     value = float(logs.mean())
-    rows = _resampled(len(logs))
-    if rows is None:
+    errors = [_error(logs), _error(_paired(logs))]
+    if errors[0] is None:
         return Estimate(float(np.expm1(value)))
-    ends = _interval(value, logs[rows].mean(axis=1), len(logs))
-    return Estimate(float(np.expm1(value)), *(float(np.expm1(end)) for end in ends))
+    reach = student(len(logs) - 1) * max(error for error in errors if error is not None)
+    return Estimate(*(float(np.expm1(v)) for v in (value, value - reach, value + reach)))
+
+
+def _difference(trial: Trial, measure: str) -> float:
+    """Logarithm of the ratio of step times, watched to not."""
+    if measure == "median":
+        tried, *empty = (np.median(steps) for steps in (trial.tried, *trial.empty))
+    else:
+        tried, *empty = (_mean(steps, trial.burst) for steps in (trial.tried, *trial.empty))
+    return float(np.log(tried) - np.mean(np.log(empty)))
+
+
+def _mean(steps: Values, burst: int) -> float:
+    return float(steps[: len(steps) // burst * burst].mean())
 
 
 def tail(of: Sequence[Trial]) -> Estimate | None:
@@ -90,15 +103,18 @@ def tail(of: Sequence[Trial]) -> Estimate | None:
     if rows is None:
         return Estimate(value)
     drawn = [np.percentile(np.concatenate([parts[i] for i in row]), TAIL) for row in rows[:500]]
-    return Estimate(value, *_interval(value, np.array(drawn), len(parts)))
+    reach = student(len(parts) - 1) * _spread(np.array(drawn), len(parts))
+    return Estimate(value, value - reach, value + reach)
 
 
-def summary(runs: Iterable[Sequence[Window]]) -> dict[str, Any]:
-    """Everything of one job from its windows, run by run; trials of several runs are pooled."""
-    runs = list(runs)
-    every = [trial for windows in runs for trial in trials(windows)]
-    found: dict[str, Any] = {}
-    for state in ("on", "control"):
+def summary(jobs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Everything of one job from its runs, each with ``windows`` and ``round``, the steps of a
+    burst; trials of several runs are pooled."""
+    runs = [(job.get("windows", ()), job.get("round", 1)) for job in jobs]
+    every = [trial for windows, burst in runs for trial in trials(windows, burst)]
+    states = ["on", "control", *sorted({t.state for t in every} - {"on", "control"})]
+    found: dict[str, Any] = {"peers": states[2:]}
+    for state in states:
         own = [trial for trial in every if trial.state == state]
         found[state] = {
             "windows": len(own),
@@ -107,7 +123,7 @@ def summary(runs: Iterable[Sequence[Window]]) -> dict[str, Any]:
             "median": slowdown(own, "median"),
             "tail": tail(own),
         }
-    off = [seconds(w) for windows in runs for w in windows if w["state"] == "off"]
+    off = [seconds(w) for windows, _ in runs for w in windows if w["state"] == "off"]
     found["step_s"] = float(np.median(np.concatenate(off))) if any(map(len, off)) else None
     on, control = found["on"]["tail"], found["control"]["tail"]
     if on and control and control.high is not None:
@@ -126,15 +142,26 @@ def _resampled(units: int) -> NDArray[np.int64] | None:
     return np.random.default_rng(SEED).integers(0, units, size=(DRAWS, units))
 
 
-def _interval(value: float, drawn: Values, units: int) -> tuple[float, float]:
-    """The bootstrap standard error times Student's t, for few units.
+def _error(values: Values) -> float | None:
+    """Standard error of the mean by bootstrap; None where there are too few values."""
+    rows = _resampled(len(values))
+    return None if rows is None else _spread(values[rows].mean(axis=1), len(values))
+
+
+def _spread(drawn: Values, units: int) -> float:
+    """The bootstrap standard error, to be taken times Student's t for so few units.
 
     Percentile intervals never leave the range of what was measured and are far too narrow for
     three or six units; a draw's spread is too small by sqrt((n - 1) / n) besides (Hesterberg 2015,
     "What Teachers Should Know About the Bootstrap").
     """
-    error = float(drawn.std()) * sqrt(units / (units - 1))
-    return value - student(units - 1) * error, value + student(units - 1) * error
+    return float(drawn.std()) * sqrt(units / (units - 1))
+
+
+def _paired(values: Values) -> Values:
+    """Means of neighbours, two by two."""
+    whole = values[: len(values) // 2 * 2]
+    return np.asarray(whole.reshape(-1, 2).mean(axis=1))
 
 
 def student(degrees: int) -> float:

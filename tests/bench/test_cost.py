@@ -32,9 +32,13 @@ def run_of(
     return windows
 
 
+def summary(*runs: list[dict[str, Any]]) -> dict[str, Any]:
+    return cost_stats.summary([{"windows": windows} for windows in runs])
+
+
 @pytest.mark.parametrize("measure", ["mean", "median"])
 def test_a_slowdown_is_found_and_the_control_shows_none(measure: str) -> None:
-    found = cost_stats.summary([run_of(0.01)])
+    found = summary(run_of(0.01))
     on, control = found["on"][measure], found["control"][measure]
     assert on.value == pytest.approx(0.01, abs=0.001)
     assert 0.005 < on.low < on.value < on.high < 0.015
@@ -43,8 +47,44 @@ def test_a_slowdown_is_found_and_the_control_shows_none(measure: str) -> None:
     assert found["step_s"] == pytest.approx(0.05, rel=0.001)
 
 
+def test_peers_are_held_against_the_same_empty_windows() -> None:
+    windows = run_of(0.01)
+    for window in windows[3::4]:
+        window["state"] = "py-spy"
+    found = summary(windows)
+    assert found["peers"] == ["py-spy"]
+    assert found["py-spy"]["windows"] == 4
+    assert abs(found["py-spy"]["mean"].value) < 0.001
+    assert found["control"]["windows"] == 0
+
+
+def test_batches_that_come_in_bursts_are_compared_by_whole_bursts() -> None:
+    """Four come at once, then nothing for long: a window holds the long step or it does not."""
+    step = [200_000, 50_000, 50_000, 50_000]
+    windows = [
+        {"state": state, "steps_us": (step * 5)[begin : begin + 18]}
+        for begin, state in enumerate(["off", "on", "off"])
+    ]
+    [loose] = cost_stats.trials(windows)
+    [whole] = cost_stats.trials(windows, 4)
+    assert abs(cost_stats.slowdown([loose], "mean").value) > 0.01  # type: ignore[union-attr]
+    assert cost_stats.slowdown([whole], "mean").value == pytest.approx(0)  # type: ignore[union-attr]
+
+
+def test_neighbours_with_the_same_trouble_widen_the_interval() -> None:
+    def trials(signs: list[int]) -> list[cost_stats.Trial]:
+        tried = [np.full(5, 1 + 0.01 * sign) for sign in signs]
+        return [cost_stats.Trial("on", steps, [np.ones(5)]) for steps in tried]
+
+    apart = cost_stats.slowdown(trials([1, -1] * 4), "mean")
+    together = cost_stats.slowdown(trials([1, 1, -1, -1] * 2), "mean")
+    assert apart
+    assert together
+    assert together.high - together.low > 1.2 * (apart.high - apart.low)  # type: ignore[operator]
+
+
 def test_a_steady_drift_cancels() -> None:
-    found = cost_stats.summary([run_of(0.0, drift=0.005)])
+    found = summary(run_of(0.0, drift=0.005))
     assert found["on"]["mean"].value == pytest.approx(0.0, abs=0.0005)
     assert found["on"]["mean"].low < 0 < found["on"]["mean"].high
 
@@ -68,11 +108,11 @@ def test_the_interval_holds_the_truth_as_often_as_it_says(units: int) -> None:
 
 
 def test_too_few_windows_have_no_interval_and_none_no_value() -> None:
-    one = cost_stats.summary([run_of(0.01, cycles=1)[:3]])
+    one = summary(run_of(0.01, cycles=1)[:3])
     assert one["on"]["windows"] == 1
     assert one["on"]["mean"].low is None
     assert one["control"]["mean"] is None
-    nothing = cost_stats.summary([[]])
+    nothing = summary([])
     assert nothing["step_s"] is None
     assert nothing["on"]["mean"] is None
     few = [{"state": state, "steps_us": [1] * 4} for state in ("off", "on", "off")]
@@ -81,9 +121,9 @@ def test_too_few_windows_have_no_interval_and_none_no_value() -> None:
 
 def test_windows_of_several_runs_are_pooled_but_never_held_against_each_other() -> None:
     runs = [run_of(0.01, seed=seed, cycles=2) for seed in (1, 2)]
-    assert cost_stats.summary(runs)["on"]["windows"] == 4
+    assert summary(*runs)["on"]["windows"] == 4
     off = [{"state": "off", "steps_us": [9] * 9}]
-    assert cost_stats.summary([off, run_of(0.0)[1:2], off])["on"]["windows"] == 0
+    assert summary(off, run_of(0.0)[1:2], off)["on"]["windows"] == 0
 
 
 def test_rare_long_steps_show_in_the_tail_alone() -> None:
@@ -91,7 +131,7 @@ def test_rare_long_steps_show_in_the_tail_alone() -> None:
     for window in stalls:
         if window["state"] == "on":
             window["steps_us"][7] = 150_000
-    quiet, found = cost_stats.summary([calm]), cost_stats.summary([stalls])
+    quiet, found = summary(calm), summary(stalls)
     assert quiet["tail_inside"]
     assert not found["tail_inside"]
     assert found["on"]["tail"].value == pytest.approx(2.0, rel=0.05)
@@ -112,7 +152,7 @@ def test_only_steps_wholly_inside_a_window_count() -> None:
 
 @NEW_POPEN
 def test_steps_are_timed_on_the_device_where_it_was() -> None:
-    from bench.cost import step_rows
+    from bench.cost_measurement import step_rows
 
     rank = truth.Rank({}, steps=[{"t0": 1.0, "t": 2.0}])
     assert step_rows(rank) == [{"t0": 1.0, "t": 2.0}]
@@ -143,8 +183,12 @@ def test_cores_are_grouped_as_the_kernel_says(tmp_path: Path) -> None:
 
 
 def results() -> dict[str, Any]:
-    own = {"cores": 0.05, "pss": 90_000_000, "start_s": 1.5, "start_cpu_s": 0.6}
-    job = {"variant": "c01", "job": "gpt.py", "windows": run_of(0.01), "exporter": [own]}
+    windows = run_of(0.01)
+    for window in windows[1::4]:
+        window |= {"cores": 0.05, "pss": 90_000_000}
+    windows[3] |= {"state": "py-spy record, 20 Hz, blocking", "cores": 0.02, "pss": 8_000_000}
+    job = {"variant": "c01", "job": "gpt.py", "windows": windows, "ready_s": 1.5}
+    job |= {"unbroken_cores": 0.049, "notes": ["NVML, 10 Hz does not run: no library"]}
     broken = {"variant": "c35", "job": "tabular.py", "error": "JobError: it ended"}
     return {"kind": "cost", "t": 0, "machine": {"cpus": 16}, "jobs": [job, broken]}
 
@@ -159,7 +203,10 @@ def test_the_report_stands_between_its_marks(tmp_path: Path) -> None:
     assert once.endswith(f"{cost_report.END}\nafter\n")
     assert "old" not in once
     assert "+1.0" in once
-    assert "5.0 % of a core | 90 MB | 1.5 s | 0.6 s" in once
+    assert "| c01 | 5.0 % of a core | 90 MB | 4.9 % of a core | 1.5 s |" in once
+    assert "| c01 | py-spy record, 20 Hz, blocking | 1 | " in once
+    assert "2.0 % of a core | 8 MB |" in once
+    assert "NVML, 10 Hz does not run: no library" in once
     assert "JobError: it ended" in once
     assert cost_report.write([file], document) == 0
     assert document.read_text() == once
@@ -184,21 +231,25 @@ def test_our_document_has_the_marks() -> None:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_a_real_job_and_exporter(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    command = ["-m", "bench.cost", "c01", "--seconds", "40", "--window", "1", "--settle", "0"]
+    options = ["--seconds", "60", "--window", "1", "--settle", "4", "--no-peers"]
     done = subprocess.run(
-        [sys.executable, *command, "--out", str(tmp_path)],
+        [sys.executable, "-m", "bench.cost", "c01", *options, "--out", str(tmp_path)],
         cwd=ROOT,
         env={**os.environ, "JOB_SCALE": "tiny", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=150,
     )
     assert done.returncode == 0, done.stderr
     assert "gpt.py c01" in done.stdout
     [job] = json.loads((tmp_path / "cost.json").read_text())["jobs"]
-    states = [window["state"] for window in job["windows"]]
-    assert states[:5] == ["off", "on", "off", "control", "off"]
-    assert all(window["steps_us"] for window in job["windows"])
-    assert job["exporter"][0]["cores"] > 0
-    assert job["exporter"][0]["pss"] > 10_000_000
-    assert job["clock"] == "host"
+    windows = job["windows"]
+    states = [window["state"] for window in windows]
+    assert set(states[::2]) == {"off"}
+    assert {"on", "control"} <= set(states[1::2])
+    assert any(window["steps_us"] for window in windows)
+    on = [window for window in windows if window["state"] == "on"]
+    assert sum(window["cores"] for window in on) > 0
+    assert on[0]["pss"] > 10_000_000
+    assert sum(window["cores"] for window in windows if window["state"] == "control") == 0
+    assert (job["clock"], job["round"], job["notes"]) == ("host", 2, [])
