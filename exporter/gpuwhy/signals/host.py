@@ -7,21 +7,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gpuwhy.observe.observation import Observation
-from gpuwhy.signals.phases import WAIT, Place, WorkerPlace, classify, classify_worker
-from gpuwhy.signals.row import Function, InputQueue
+from gpuwhy.signals.phases import WAIT, Place, classify
+from gpuwhy.signals.row import Function
 from gpuwhy.signals.tracks import Samples
 
 HOLD_S = 3.0
 """Where no stack was taken, the nearest ones hold for this long."""
-WORKER_HOLD_S = 10.0
-"""Workers are looked at in turn, at most once a second each."""
 SMOOTH_S = 2
 """Steps shorter than a second: phases are averaged over this many seconds to either side, since
 ten samples a second are few."""
 LONG_STRETCH_S = 0.5
 """Where a phase lasts longer than this on average, a second is its own best description."""
-PREFETCH = 2
-"""DataLoader's default prefetch_factor: batches in flight for each worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,71 +190,3 @@ def stuck_for(stacks: Samples, now: float) -> float | None:
             break
         since = float(stack["t"])
     return None if since is None else max(0.0, now - since)
-
-
-@dataclass(frozen=True, slots=True)
-class Workers:
-    """DataLoader workers of a rank as their stacks show them."""
-
-    queue: InputQueue
-    function: tuple[Function, float] | None
-
-
-def workers(
-    stacks: Mapping[int, Samples], pids: Sequence[int], second: int, data_wait: float | None
-) -> Workers | None:
-    """State of the workers around a second; None where no worker's stack is near enough."""
-    busy = idle = 0.0
-    functions: dict[Function, float] = defaultdict(float)
-    seen = 0
-    for pid in pids:
-        places = _worker_places(stacks.get(pid), second)
-        total = sum(weight for _, weight in places)
-        if total <= 0:
-            continue
-        seen += 1
-        at_work = sum(weight for place, weight in places if place.busy)
-        busy += at_work / total
-        idle += 1 - at_work / total
-        for place, weight in places:
-            if place.function and place.busy:
-                functions[place.function] += weight / total
-    if not seen:
-        return None
-    scale = len(pids) / seen
-    queue = _queue(len(pids), busy * scale, idle * scale, data_wait)
-    return Workers(queue, _hottest_worker(functions, seen))
-
-
-def _queue(count: int, busy: float, idle: float, data_wait: float | None) -> InputQueue:
-    """An estimate: all batches of a waiting worker are ready; of those of a busy one, one is being
-    made and each further one is ready half the time; while the rank waits none is that it could
-    take."""
-    ready = PREFETCH * idle + 0.5 * (PREFETCH - 1) * busy
-    if data_wait is not None:
-        ready *= 1 - min(1.0, data_wait)
-    return InputQueue(count, busy, idle, ready, PREFETCH * count)
-
-
-def _worker_places(stacks: Samples | None, second: int) -> list[tuple[WorkerPlace, float]]:
-    if stacks is None:
-        return []
-    near = [s for s in stacks.between(second - 1.0, second + 2.0) if s.get("main")]
-    if not near:
-        last = stacks.around(second, WORKER_HOLD_S)
-        near = [last] if last is not None and last.get("main") else []
-    placed = [(classify_worker(s["frames"]), max(float(s["dt"]), 1e-3)) for s in near]
-    return [(place, weight) for place, weight in placed if place is not None]
-
-
-def _hottest_worker(
-    functions: dict[Function, float], workers_seen: int
-) -> tuple[Function, float] | None:
-    if not functions:
-        return None
-    names: dict[tuple[str, str], float] = defaultdict(float)
-    for (name, file, _), weight in functions.items():
-        names[(name, file)] += weight
-    (name, file), weight = max(names.items(), key=lambda item: item[1])
-    line = max((w, ln) for (n, f, ln), w in functions.items() if (n, f) == (name, file))[1]
-    return (name, file, line), float(weight) / workers_seen

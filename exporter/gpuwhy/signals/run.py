@@ -10,6 +10,7 @@ from gpuwhy.signals import contention, host, steps
 from gpuwhy.signals.memory import Memory
 from gpuwhy.signals.row import RunSignals
 from gpuwhy.signals.tracks import mean
+from gpuwhy.signals.workers import workers
 
 HOLD_S = 5.0
 RAS_HOLD_S = 12.0
@@ -39,8 +40,7 @@ def run_signals(
     phases = host.host_phases(stacks, second) if stacks else None
     below = contention.descendants(pid, table)
     loaders = [p for p in below if p.get("role") == "worker"]
-    waits = phases.shares.get("data_wait") if phases else None
-    crew = host.workers(memory.stacks, [int(p["pid"]) for p in loaders], second, waits)
+    crew = workers(memory.stacks, loaders, second, phases.shares if phases else None)
     group = memory.cgroups.get(str(rank.get("cgroup")))
     limits = group.around(second, HOLD_S) if group else None
     found = steps.read_steps(memory.locals[pid], second) if pid in memory.locals else steps.Steps()
