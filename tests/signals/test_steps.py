@@ -73,6 +73,14 @@ def test_a_counter_that_fell_is_believed_once_it_goes_on() -> None:
     assert (steps.step, steps.per_second) == (14, pytest.approx(10.0))
 
 
+def test_reads_far_apart_are_believed() -> None:
+    """As of a short recording that is played again and again: two reads of it, then anew."""
+    points = [(100.0, 24), (114.0, 168), (121.0, 24), (135.0, 168)]
+    assert read_steps(counted(*points[:3]), 121).step == 24
+    steps = read_steps(counted(*points), 135)
+    assert (steps.step, steps.per_second) == (168, pytest.approx(144 / 14))
+
+
 def test_the_rate_is_of_late() -> None:
     points = [(100.0 + t, 20 * t if t < 60 else 1200 + (t - 60)) for t in range(0, 110, 5)]
     assert read_steps(counted(*points), 205).per_second == pytest.approx(1.0)

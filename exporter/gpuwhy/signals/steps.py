@@ -36,6 +36,9 @@ TOTAL_NAMES = (
 STALE_S = 30.0
 RATE_S = 30.0
 """The rate is that of the last half minute, not of the job's life."""
+TORN_S = 5.0
+"""A read is known as torn by neighbours that lie this near; between reads that are further apart a
+job may well have begun anew."""
 _LOADER = "torch/utils/data/"
 
 Key = tuple[str, str, str]
@@ -115,13 +118,17 @@ def _series(seen: list[Observation], key: Key) -> Points:
 def _steady(points: Points) -> Points:
     """Without torn reads: the job goes on while it is read, and a value now and then is not what
     the loop counts. One that lies outside its neighbours, while they are in order, is left out; so
-    is a newest one that has fallen, until the next confirms a new epoch."""
+    is a newest one that has fallen, until the next confirms a new epoch. Reads that lie far apart
+    are all believed."""
     kept = list(points[:1])
     for i in range(1, len(points) - 1):
         before, value, after = kept[-1][1], points[i][1], points[i + 1][1]
-        if not (before <= after and not before <= value <= after):
+        near = points[i + 1][0] - kept[-1][0] <= TORN_S
+        if not (near and before <= after and not before <= value <= after):
             kept.append(points[i])
-    if len(points) > 1 and (points[-1][1] >= kept[-1][1] or len(points) == 2):
+    if len(points) > 1 and (
+        points[-1][1] >= kept[-1][1] or points[-1][0] - kept[-1][0] > TORN_S or len(points) == 2
+    ):
         kept.append(points[-1])
     return kept
 
