@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from gpuwhy.evidence import report
 from gpuwhy.evidence.imports import dmon, dstat_csv, logs, nvidia_smi_csv, pyspy_raw
 from gpuwhy.evidence.imports.text_table import LogError
 from gpuwhy.evidence.terminal import Style
@@ -213,7 +214,7 @@ def any_file(data: bytes) -> None:
         elif kind == "kernels":
             ncu.table(read_kernels([_FILE]))
         else:
-            logs.diagnose([(_FILE, kind)])
+            assert report.render(logs.diagnose([(_FILE, kind)]), Style(), "from a log")
 
 
 TARGETS: dict[str, Target] = {

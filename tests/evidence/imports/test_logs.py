@@ -149,6 +149,20 @@ def test_every_field_of_a_real_card() -> None:
     assert sample["power_w"] > 100
 
 
+@pytest.mark.skipif(not PUBLIC.is_dir(), reason="the published captures do not lie there")
+def test_every_table_of_real_cards_is_told_or_refused(tmp_path: Path, capsys: Output) -> None:
+    told = 0
+    for card in PUBLIC.glob("*.txt"):
+        for part in card.read_text().split("#" * 80):
+            path = tmp_path / "a.txt"
+            path.write_text(part.strip("\n") + "\n")
+            status = main(["trace", "--json", str(path)])
+            shown = capsys.readouterr()
+            assert status in (0, 2), shown.err
+            told += status == 0
+    assert told >= 2 * len(list(PUBLIC.glob("*.txt")))  # dmon, idle and under load
+
+
 def test_dstat_is_added_up() -> None:
     seen = dstat_csv.parse(DSTAT, "a", 0.0, 2026)
     assert seen[0]["t"] == NOON
@@ -186,6 +200,8 @@ def test_kinds(text: str, kind: str | None) -> None:
         ("gpu.txt", "# gpu pwr sm\n# Idx W %\n", "no line of a GPU"),
         ("host.csv", '"Dstat 0.7.4 CSV output"\n', "no line of columns"),
         ("host.csv", DSTAT, "none of these logs is of a GPU"),
+        ("gpu.csv", "timestamp, utilization.gpu [%]\n2026/07/14 08:12:38.696, 5 %\n", "a single"),
+        ("gpu.csv", "timestamp, gpu_uuid, pid\n2026/07/14 08:12:38.696, a, 1\n", "tells nothing"),
     ],
 )
 def test_what_is_none(name: str, text: str, message: str, tmp_path: Path, capsys: Output) -> None:

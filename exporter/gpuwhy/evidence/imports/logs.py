@@ -73,6 +73,11 @@ def diagnose(files: Sequence[tuple[Path, str]], zone_s: float = 0.0) -> dict[str
     for pid, own in zip(ranks.values(), stacks, strict=False):
         timed += pyspy_raw.observations(own, pid, seconds)
     verdict = replay(sorted(timed, key=lambda seen: float(seen["t"]))).verdicts()
+    if verdict["window"]["start"] is None:
+        raise LogError(
+            "these logs hold a single moment, and time is told between two: log for some seconds "
+            "(nvidia-smi --query-gpu=... --format=csv -l 1, or dmon -o DT)"
+        )
     for entry in verdict["gpus"]:
         notes = [NO_ZONE, *([ASSUMED] if entry["run"] else []), *([NO_TIMES] if stacks else [])]
         entry["cannot_see"] = [*entry["cannot_see"], *notes]

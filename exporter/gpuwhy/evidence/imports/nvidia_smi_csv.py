@@ -48,7 +48,8 @@ PLAIN_UNITS = {"%": 0.01, "MiB": float(1 << 20)}  # of a header with ``nounits``
 def is_it(head: str) -> bool:
     """Does a text begin like this log?"""
     first = head.lstrip().split("\n", 1)[0]
-    return "utilization.gpu" in first or "power.draw" in first
+    asked = ("utilization.gpu", "power.draw", "gpu_uuid")
+    return any(field in first for field in asked)
 
 
 def parse(text: str, name: str, zone_s: float) -> list[Observation]:
@@ -59,6 +60,11 @@ def parse(text: str, name: str, zone_s: float) -> list[Observation]:
         raise LogError(
             f"{name} has no column timestamp, so its lines have no time: query "
             "timestamp,index,uuid,utilization.gpu,power.draw,... with --format=csv"
+        )
+    if not any(field in head for field in FIELDS):
+        raise LogError(
+            f"{name} tells nothing of a GPU's work: query "
+            "timestamp,index,uuid,utilization.gpu,power.draw,... with --query-gpu"
         )
     by_gpu: dict[str, list[tuple[float, dict[str, str]]]] = defaultdict(list)
     for cells in rows[1:]:
