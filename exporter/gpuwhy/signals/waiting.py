@@ -70,14 +70,15 @@ def _activity(memory: Memory, row: GpuRow, run: RunSignals, second: int) -> lock
 def _judged(
     run: RunSignals, found: tuple[lockstep.Waiting, bool] | None, peers: Mapping[int, int]
 ) -> RunSignals:
-    if found is None:
-        return replace(run, peers=peers.get(run.pid, 0))
+    behind = run.behind is True and not peers.get(run.pid)
+    if found is None:  # no peer on this host, and nothing of its own to judge by
+        return replace(run, straggler=behind, peers=peers.get(run.pid, 0))
     verdict, late = found
     return replace(
         run,
         waiting=verdict.share,
         waiting_how=verdict.how,
-        straggler=late or (run.behind is True and not peers.get(run.pid)),
+        straggler=late or behind,
         peers=peers.get(run.pid, 0),
     )
 
