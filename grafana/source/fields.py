@@ -12,6 +12,9 @@ Override = dict[str, Any]
 FILLED = {"type": "color-background", "mode": "basic"}
 """A cell in the colour of its mapping; the text takes what contrasts with it."""
 
+WRAPPED = {"type": "auto", "wrapText": True}
+"""A cell whose text takes as many lines as it needs."""
+
 
 def by_name(name: str, **properties: Any) -> Override:
     """Properties of the field of this name."""
@@ -77,6 +80,15 @@ def by_gpu() -> list[Override]:
     return [
         by_pattern(f"GPU ({index}|{index + count}) ", color=color)
         for index, color in enumerate(palette.LINES)
+    ]
+
+
+def by_rank() -> list[Override]:
+    """A colour for each rank of a run, whatever host it is on; beyond eight they come again."""
+    count = len(palette.LINES)
+    return [
+        by_pattern(f"rank ({'|'.join(str(i + count * n) for n in range(4))})( |$)", color=color)
+        for i, color in enumerate(palette.LINES)
     ]
 
 

@@ -134,7 +134,13 @@ def identity() -> Panel:
             "uuid": "UUID",
         },
         missing=NOT_TOLD,
-        overrides=[by_name("GPU", width=50), by_name("MIG", width=50), by_name("NUMA", width=60)],
+        overrides=[
+            by_name("GPU", width=50),
+            by_name("MIG", width=50),
+            by_name("Card", width=130),
+            by_name("Architecture", width=100),
+            by_name("NUMA", width=60),
+        ],
     )
 
 

@@ -42,7 +42,7 @@ def overlay() -> Panel:
         "all GPUs of a run in step is one late rank (Lockstep); hot or at the power limit with the "
         "SM clock sagging is throttling. There is no copy-engine meter: MEM_COPY_UTIL is the "
         "memory controller.",
-        [*(_one(expr, name) for name, expr in shares.items()), _one(both_ways, "PCIe both ways")],
+        [*(_one(expr, name) for name, expr in shares.items()), _one(both_ways, "PCIe")],
         unit="percentunit",
         high=1.05,
         missing=NOT_TOLD,

@@ -15,7 +15,7 @@ MODES = {
     "irq": "#c47a5e",
     "softirq": "#e0b39f",
     "steal": "#8f10b9",
-    "iowait": "#ffa222",
+    "iowait": "#ffa930",
 }
 """CPU modes that are not idle. iowait is idle too, with a disk to blame."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from grafana.source import dashboard as d
 from grafana.source import palette, words
-from grafana.source.fields import by_gpu, by_name, hidden, link
+from grafana.source.fields import by_name, by_rank, hidden, link
 from grafana.source.panels import NOT_TOLD, Panel, stat, states, timeseries
 from grafana.source.queries import on_gpu, on_rank, rate, with_rank
 from grafana.source.tables import table
@@ -46,16 +46,17 @@ def in_step() -> Panel:
 
 def waited_for() -> Panel:
     """The rank that the others wait for."""
-    late = f"{on_rank('gpuwhy_training_rank_behind')} == 1"
+    behind = on_rank("gpuwhy_training_rank_behind")
+    none = f'label_replace(max({behind}) == 0, "rank", "none", "", "")'
     return stat(
         "Which rank do the others wait for?",
         "The rank that is late, by NCCL's own counts of collectives where they can be read, else "
         "by comparing the ranks in sight. It looks idle while those that wait look busy.",
-        [query(f"topk(1, max by (rank) ({late}))", table=True)],
+        [query(f"topk(1, max by (rank) ({behind} == 1) or {none})", table=True)],
         unit="string",
         field="rank",
         filled=False,
-        missing="none is late (or needs gpuwhy)",
+        missing="not told: needs gpuwhy, and NCCL RAS or all ranks on one host",
     )
 
 
@@ -168,7 +169,8 @@ def late() -> Panel:
         "rank are jitter. Above 32 ranks choose some of them.",
         lines(on_rank("gpuwhy_training_rank_behind"), "", of_gpu=False, host=True)[:1],
         mappings=words.late(),
-        missing="not told, or more than 32 ranks: choose some above (needs gpuwhy)",
+        missing="not told (needs gpuwhy, and NCCL RAS or all ranks on one host), or more than 32 "
+        "ranks: choose some above",
     )
 
 
@@ -183,7 +185,7 @@ def activity() -> Panel:
         unit="percentunit",
         high=1,
         missing=NOT_TOLD,
-        overrides=by_gpu(),
+        overrides=by_rank(),
     )
 
 
@@ -196,7 +198,7 @@ def power() -> Panel:
         lines(on_gpu("gpu:power:watts"), "power", host=True),
         unit="watt",
         missing=NOT_TOLD,
-        overrides=by_gpu(),
+        overrides=by_rank(),
     )
 
 
@@ -209,7 +211,7 @@ def waits() -> Panel:
         lines(on_rank("gpuwhy_training_waiting_ratio"), "waits", of_gpu=False, host=True),
         unit="percentunit",
         high=1,
-        overrides=by_gpu(),
+        overrides=by_rank(),
     )
 
 
@@ -224,7 +226,7 @@ def steps_ahead() -> Panel:
         lines(f"{step} - on () group_left () min({step})", "ahead", of_gpu=False, host=True),
         unit="none",
         missing="no step counter in sight (needs gpuwhy and Python stacks)",
-        overrides=by_gpu(),
+        overrides=by_rank(),
     )
 
 
@@ -239,7 +241,7 @@ def phase() -> Panel:
         unit="s",
         low=None,
         missing="no common rhythm in sight (needs gpuwhy)",
-        overrides=by_gpu(),
+        overrides=by_rank(),
     )
 
 
@@ -252,7 +254,7 @@ def periods() -> Panel:
         lines(PERIOD, "period", host=True),
         unit="s",
         missing="no period in sight (needs gpuwhy)",
-        overrides=by_gpu(),
+        overrides=by_rank(),
     )
 
 

@@ -48,11 +48,18 @@ def lag() -> Panel:
 
 def missing() -> Panel:
     """Sources that do not serve."""
+    up = on_host("gpuwhy_source_up")
+    needed = on_host("gpuwhy_source_up", 'source!~"nccl_ras|infiniband"')
     return stat(
         "Missing sources",
-        "Sources of gpuwhy that do not serve, over all hosts. NCCL RAS and InfiniBand are missing "
-        "where no job or host has them: see the table.",
-        [query(f"count({on_host('gpuwhy_source_up')} == 0)", now=True)],
+        "Sources of gpuwhy that do not serve, over all hosts. NCCL RAS and InfiniBand count only "
+        "where they served within the range: most jobs and hosts have none. The table has all.",
+        [
+            query(
+                f"count({up} == 0 and (max_over_time({up}[$__range]) == 1 or {needed} == 0))",
+                now=True,
+            )
+        ],
         unit="none",
         low=0,
         decimals=0,

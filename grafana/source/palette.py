@@ -10,20 +10,20 @@ from __future__ import annotations
 
 ACCOUNTS = {
     "compute": "#394dff",
-    "throttle": "#65bde8",
+    "throttle": "#78caf0",
     "shared": "#cc47aa",
     "comm": "#8f10b9",
     "copy": "#1e8f44",
-    "data": "#ffa222",
+    "data": "#ffa930",
     "host": "#87371e",
     "launch": "#ffda0f",
-    "quota": "#8da875",
+    "quota": "#99ca93",
     "stalled": "#f23825",
     "startup": "#6191f2",
     "checkpoint": "#4c4a57",
-    "evaluation": "#c6bba9",
+    "evaluation": "#b399ad",
     "unknown": "#6a6362",
-    "free": "#d7dbe7",
+    "free": "#dbdde3",
 }
 
 CAUSES = {**ACCOUNTS, "none": ACCOUNTS["compute"]}
@@ -56,7 +56,7 @@ GOOD, WARN, BAD, NEUTRAL = (
 """States; blue and red, never green and red."""
 
 PHASES = {
-    "data_wait": "#ffa222",
+    "data_wait": "#ffa930",
     "data_inline": "#d97f00",
     "data_sampler": "#ffc978",
     "data_worker_start": "#a86200",

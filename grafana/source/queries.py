@@ -116,12 +116,18 @@ def device_ledger(accounts: str, select: str) -> str:
 
 def run_cause() -> str:
     """The cause of the run, one row with label ``cause``: where several hosts answer, that of the
-    host with the rank that the others wait for."""
-    answers = 'gpuwhy_verdict_run_active{host=~"$host",run="$run"} == 1'
+    host with the rank that the others wait for, else of the one where a rank loses most. A rank
+    loses in its own cause what the others lose waiting for it, and they wait between its steps
+    only: the largest is its own, however many wait."""
+    answers = '(gpuwhy_verdict_run_active{host=~"$host",run="$run"} == 1)'
+    lost = 'max by (instance, cause) (gpuwhy_verdict_lost_ratio{run="$run"})'
     late = 'gpuwhy_verdict_lost_ratio{run="$run",reason="straggler"}'
+    weighed = (
+        f"({answers} * on (instance, cause) group_left () {lost} or on (instance) {answers} * 0)"
+    )
     return (
-        f"topk(1, count by (cause) (({answers}) and on (instance) {late}"
-        f" or ({answers}) unless on (run) {late}))"
+        f"topk(1, max by (cause) ({weighed} and on (instance) {late}"
+        f" or {weighed} unless on (run) {late}))"
     )
 
 

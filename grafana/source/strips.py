@@ -147,6 +147,7 @@ def ledger() -> Panel:
         unit="percentunit",
         high=1,
         stacked=True,
+        decimals=0,
         overrides=account_names(),
     )
 
@@ -171,6 +172,7 @@ def phases() -> Panel:
         unit="percentunit",
         high=1,
         stacked=True,
+        decimals=0,
         overrides=[
             by_name(phase, color=color, display=words.PHASES[phase])
             for phase, color in palette.PHASES.items()
@@ -237,6 +239,7 @@ def workers() -> Panel:
         [query(f"sum by (state) ({on_rank('gpuwhy_dataloader_workers')})", "{{state}}")],
         unit="none",
         stacked=True,
+        decimals=0,
         missing="no loader workers in sight (needs gpuwhy and Python stacks)",
         overrides=[by_name(n, color=c, display=text) for n, (c, text) in states.items()],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grafana.source import palette, words
-from grafana.source.fields import FILLED, by_name, hidden, link
+from grafana.source.fields import FILLED, WRAPPED, by_name, hidden, link
 from grafana.source.panels import NEEDS_GPUWHY, Panel, stat, states
 from grafana.source.queries import LOST, RANKS, increase, on_rank, run_cause, unknown, with_reason
 from grafana.source.tables import table
@@ -132,18 +132,18 @@ def table_of_ranks() -> Panel:
         sort="Lost",
         most=50,
         overrides=[
-            by_name("Host", width=120),
+            by_name("Host", width=110),
             by_name("GPU", width=50, links=[link("This GPU", ONE_GPU)]),
             by_name("MIG", width=50),
             by_name("Rank", width=50),
-            by_name("Cause", width=210, mappings=words.causes(), cell=FILLED),
-            by_name("Case", width=200, mappings=words.cases()),
+            by_name("Cause", width=195, mappings=words.causes(), cell=FILLED),
+            by_name("Case", width=180, mappings=words.cases()),
             by_name("Lost", width=60, unit="percentunit", decimals=0, mappings=words.not_told()),
             by_name("Sure", width=60, unit="percentunit", decimals=0),
-            by_name("Function", width=200),
-            by_name("File", width=160),
+            by_name("Function", width=180),
+            by_name("File", width=140),
             by_name("Line", width=50),
-            by_name("Next action", mappings=words.next_actions()),
+            by_name("Next action", cell=WRAPPED, mappings=words.next_actions()),
             hidden("uuid"),
         ],
     )

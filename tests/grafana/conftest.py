@@ -38,6 +38,7 @@ def hosts() -> Iterator[recorded.Series]:
     """Series of all hosts; those with dcgm-exporter only where its outputs are at hand."""
     yield from recorded.played(["data_slow", "ddp_straggler", "cpu_quota"], "recorded")
     yield from recorded.played(["healthy"], "both")
+    yield from recorded.over_two_hosts("ddp_straggler", "two-hosts")
     yield from recorded.viewed(recorded.everything(), "everything")
     yield from recorded.viewed(recorded.crowd(40), "crowd")
     yield from recorded.viewed(recorded.mig("MIG-7", L4, "1/0"), "mig")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from tests.alerting import two_hosts
 from tests.alerting.replay import SCRAPE_S, Series, replay
 from tests.expose import samples
 
@@ -44,6 +45,12 @@ def played(names: Sequence[str], host: str) -> Iterator[Series]:
         labels = {**series.labels, **target("gpuwhy", host, 9877)}
         yield Series(series.name, labels, series.values[-SCRAPES:])
     yield Series("gpuwhy_gpu_hour_price", target("gpuwhy", host, 9877), [PRICE] * SCRAPES)
+
+
+def over_two_hosts(name: str, run: str) -> Iterator[Series]:
+    """A recorded job of two ranks, each on a host of its own."""
+    for series in two_hosts.series(name, SECONDS, run=run, ras=True):
+        yield Series(series.name, series.labels, series.values[-SCRAPES:])
 
 
 def answered(text: str, added: Mapping[str, str]) -> Iterator[Series]:

@@ -74,3 +74,22 @@ def test_signals_can_be_told_apart() -> None:
         for (one, a), (other, b) in itertools.combinations(palette.SIGNALS.items(), 2):
             distance = math.dist(oklab(a, sight), oklab(b, sight))
             assert distance >= 0.05, f"{one} and {other}: {distance:.3f} with {sight}"
+
+
+def luminance(color: str) -> float:
+    """Relative luminance as WCAG 2 has it."""
+    r, g, b = linear(color)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+@pytest.mark.parametrize("cause", palette.CAUSES)
+def test_words_on_a_cause_can_be_read(cause: str) -> None:
+    """Grafana writes black on what is brighter than 180 of 255, else white; 3 is enough for large
+    text, and the words stand in a column of their own colour."""
+    color = palette.CAUSES[cause]
+    if cause in ("startup", "checkpoint", "evaluation"):
+        return  # never a cause: no words stand on them
+    red, green, blue = (int(color[i : i + 2], 16) for i in (1, 3, 5))
+    bright = (299 * red + 587 * green + 114 * blue) / 1000 > 180
+    light, dark = (luminance(color), luminance("#202226")) if bright else (1.0, luminance(color))
+    assert (light + 0.05) / (dark + 0.05) >= 3.0
