@@ -32,12 +32,13 @@ def measure(name: str) -> dict[str, int]:
             run.add((file, frame.f_lineno))
         return trace
 
-    before = sys.gettrace()
+    inputs, before = parser.inputs(name), sys.gettrace()
     sys.settrace(trace)  # type: ignore[arg-type]
     try:
-        for data in parser.inputs(name):
-            with contextlib.suppress(*parser.refusals):
-                parser.run(data)
+        with parser.around():
+            for data in inputs:
+                with contextlib.suppress(*parser.refusals):
+                    parser.run(data)
     finally:
         sys.settrace(before)
     lines = {(file, line) for file in files for line in _lines(file)}

@@ -26,13 +26,15 @@ def fuzz(name: str, count: int, seed: int) -> float:
     """Try so many inputs; the longest time that one took, in seconds of CPU. Raises DefectError."""
     parser = PARSERS[name]
     slowest = 0.0
-    for data in itertools.islice(mutate.inputs(seed, parser.inputs(name), parser.values), count):
-        slowest = max(slowest, attempt(parser, name, data))
+    tried = itertools.islice(mutate.inputs(seed, parser.inputs(name), parser.values), count)
+    with parser.around():
+        for data in tried:
+            slowest = max(slowest, attempt(parser, name, data))
     return slowest
 
 
 def attempt(parser: Parser, name: str, data: bytes) -> float:
-    """Seconds of CPU that one input took. Raises DefectError."""
+    """Seconds of CPU that one input took, within ``around``. Raises DefectError."""
     began = time.thread_time()
     try:
         parser.run(data)

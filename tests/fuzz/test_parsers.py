@@ -21,8 +21,9 @@ FULL = int(os.environ.get("FUZZ_INPUTS", "1000000"))
 def test_the_corpus_is_answered_or_refused(name: str) -> None:
     inputs = PARSERS[name].inputs(name)
     assert inputs
-    for data in inputs:
-        attempt(PARSERS[name], name, data)
+    with PARSERS[name].around():
+        for data in inputs:
+            attempt(PARSERS[name], name, data)
 
 
 @pytest.mark.parametrize("name", PARSERS)
