@@ -125,6 +125,7 @@ def _cut_database(folder: Path) -> Path:
         (_zip, "zip archive"),
         (_host_only, "no GPU events"),
         (_cut_database, "damaged"),
+        (lambda folder: folder / "x.qdstrm", "QdstrmImporter"),
         (lambda folder: folder, "Is a directory"),
         (lambda folder: folder / "absent.json", "No such file"),
     ],

@@ -11,6 +11,7 @@ from gpuwhy.evidence.traces.opened import SQLITE, check_text, head_of, is_gzip
 from gpuwhy.evidence.traces.trace import Trace, TraceError
 
 NSYS_SUFFIXES = (".nsys-rep", ".qdrep")
+UNFINISHED = ".qdstrm"
 NCU_SUFFIXES = (".ncu-rep",)
 
 
@@ -19,6 +20,11 @@ def kind_of(path: Path) -> str:
 
     Raises TraceError where the file cannot be read.
     """
+    if path.suffix == UNFINISHED:
+        raise TraceError(
+            f"{path} is what nsys writes before it makes its report: QdstrmImporter, which comes "
+            f"with Nsight Systems, makes {path.stem}.nsys-rep of it"
+        )
     if path.suffix in NSYS_SUFFIXES:
         return "timeline"
     if path.suffix in NCU_SUFFIXES:
