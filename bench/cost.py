@@ -25,8 +25,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.cost_cores import here
-from bench.cost_measurement import Measurement
+from bench.cost_cores import Shares, here
+from bench.cost_measurement import Measurement, Planted
 from bench.cost_schedule import OTHERWISE, PLANS
 from bench.h200.job import JOBS
 
@@ -69,16 +69,33 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             now = time.monotonic()
             own = folder / variant
             own.mkdir()
-            one = Measurement(variant, options, cores, own)
-            one.run(now + (deadline - now) * shares[0] / sum(shares))
-            results["jobs"].append(one.result)
-            for trouble in (one.result.get("error"), *one.result.get("notes", ())):
-                if trouble:
-                    sys.stderr.write(f"{variant}: {trouble}\n")
+            one = measured(variant, options, cores, own, (deadline - now) * shares[0] / sum(shares))
+            results["jobs"].append(one)
+            for trouble in filter(None, (one.get("error"), *one.get("notes", ()))):
+                sys.stderr.write(f"{variant}: {trouble}\n")
             (options.out / "cost.json").write_text(json.dumps(results, separators=(",", ":")))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return results
+
+
+def measured(
+    variant: str, options: argparse.Namespace, cores: Shares, folder: Path, seconds: float
+) -> dict[str, Any]:
+    """One job for so many seconds, its start included."""
+    entry = json.loads((JOBS / "variants.json").read_text())[variant]
+    plan = PLANS.get(variant, OTHERWISE)
+    job = Planted(variant, entry, cores.job, folder)
+    one = Measurement(
+        job,
+        cores.exporter,
+        folder / "watchers.log",
+        window_s=options.window or plan.window_s,
+        settle_s=options.settle,
+        peers=plan.peers and not options.no_peers,
+    )
+    one.run(time.monotonic() + seconds)
+    return {"variant": variant, "job": entry["job"], **job.about(), **one.result}
 
 
 def prepare(seconds: float) -> None:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
-from bench.cost_cores import Shares
-from bench.cost_schedule import GUARD_OFF_S, GUARD_ON_S, OTHERWISE, PLANS, took_s, turns
+from bench.cost_schedule import GUARD_OFF_S, GUARD_ON_S, took_s, turns
 from bench.cost_watchers import Exporter, Watcher, WatcherError, control, peers
-from bench.h200.job import JOBS, Job, JobError, free_port
+from bench.h200.job import Job, JobError, free_port
 
 from bench import cost_stats, truth
 
@@ -23,26 +20,86 @@ UNBROKEN_S = 4.0
 STEADY_STEPS_S = 2.0
 
 
+class Subject(Protocol):
+    """A job that is watched."""
+
+    def start(self) -> None:
+        """Start it."""
+
+    def pids(self) -> list[int]:
+        """Its ranks."""
+
+    def steady(self, settle_s: float) -> bool:
+        """Whether it has made steps for so long."""
+
+    def check(self) -> None:
+        """Raise ``JobError`` if it has ended."""
+
+    def series(self) -> dict[str, list[dict[str, float]]]:
+        """What is timed, by name: begin and end of each, UTC seconds."""
+
+    def stop(self) -> None:
+        """End it."""
+
+
+class Planted:
+    """A planted job on the first GPU."""
+
+    def __init__(self, variant: str, entry: dict[str, Any], cores: list[int], folder: Path) -> None:
+        self.gate = folder / "gate"
+        self.job = Job(variant, entry, [0], cores, folder)
+
+    def start(self) -> None:
+        self.gate.touch()
+        self.job.start(self.gate)
+
+    def pids(self) -> list[int]:
+        return [self.job.popens[0].pid]
+
+    def steady(self, settle_s: float) -> bool:
+        return self.job.steady(settle_s)
+
+    def check(self) -> None:
+        self.job.check()
+
+    def series(self) -> dict[str, list[dict[str, float]]]:
+        rank = self.job.ranks().get(0)
+        return {"step": step_rows(rank) if rank else []}
+
+    def about(self) -> dict[str, Any]:
+        """By which clock its steps were timed, and how many of them come in a burst."""
+        rank = self.job.ranks().get(0)
+        clock = "device" if rank and rank.device else "host"
+        return {"clock": clock, "round": burst(rank.steps) if rank else 1}
+
+    def stop(self) -> None:
+        self.job.stop(0.0)
+
+
 class Measurement:
     """``result`` is what is kept of it, complete or with an ``error``."""
 
-    def __init__(self, variant: str, options: argparse.Namespace, cores: Shares, folder: Path):
-        entry = json.loads((JOBS / "variants.json").read_text())[variant]
-        plan = PLANS.get(variant, OTHERWISE)
-        self.window_s = float(options.window or plan.window_s)
-        self.settle_s, self.wants_peers = options.settle, plan.peers and not options.no_peers
-        self.cores, self.folder, self.log = cores, folder, folder / "watchers.log"
-        self.job = Job(variant, entry, [0], cores.job, folder)
-        self.exporter = Exporter(free_port(), cores.exporter, self.log)
-        self.watchers: dict[str, Watcher] = {
-            "on": self.exporter,
-            "control": control(cores.exporter, self.log),
-        }
+    def __init__(
+        self,
+        job: Subject,
+        cores: list[int],
+        log: Path,
+        *,
+        window_s: float,
+        settle_s: float,
+        peers: bool,
+        start_s: float = START_S,
+    ) -> None:
+        self.job, self.cores, self.log = job, cores, log
+        self.window_s, self.settle_s, self.start_s = window_s, settle_s, start_s
+        self.wants_peers = peers
+        self.exporter = Exporter(free_port(), cores, log)
+        self.watchers: dict[str, Watcher] = {"on": self.exporter, "control": control(cores, log)}
         self.paused_at: float | None = None
         self.observer: list[int] = []
         self.windows: list[dict[str, Any]] = []
         self.notes: list[str] = []
-        self.result: dict[str, Any] = {"variant": variant, "job": entry["job"]}
+        self.result: dict[str, Any] = {"window_s": window_s}
 
     def run(self, deadline: float) -> None:
         """Start everything, take windows until the deadline, end everything."""
@@ -57,24 +114,20 @@ class Measurement:
             self._keep()
             for watcher in self.watchers.values():
                 watcher.stop()
-            self.job.stop(0.0)
+            self.job.stop()
 
     def _start(self, deadline: float) -> None:
         """The exporter first: it sees the job begin, and is at rest when the windows begin."""
         self.exporter.start()
         self.result["ready_s"] = self.exporter.wait_ready()
-        self.result["ready_cpu_s"] = self.exporter.cpu_s()
-        gate = self.folder / "gate"
-        gate.touch()
-        self.job.start(gate)
-        pid = self.job.popens[0].pid
-        until = min(deadline, time.monotonic() + START_S)
+        self.job.start()
+        until = min(deadline, time.monotonic() + self.start_s)
         listed: float | None = None
         while listed is None or not self.job.steady(STEADY_STEPS_S):
             self.job.check()
             if time.monotonic() > until:
                 raise JobError("not steady, or not seen by the exporter, in time")
-            if listed is None and self.exporter.lists(pid):
+            if listed is None and self.exporter.lists(self.job.pids()):
                 listed = time.monotonic()
             time.sleep(0.3)
         time.sleep(max(0.0, listed + self.settle_s - UNBROKEN_S - time.monotonic()))
@@ -91,8 +144,8 @@ class Measurement:
     def _take_turns(self, deadline: float) -> None:
         """Windows with nothing before, between and after the watched ones."""
         if self.wants_peers:
-            pid = self.job.popens[0].pid
-            self.watchers |= {one.name: one for one in peers(pid, self.cores.exporter, self.log)}
+            found = peers(self.job.pids()[0], self.cores, self.log)
+            self.watchers |= {one.name: one for one in found}
         names = [name for name in self.watchers if name not in ("on", "control")]
         time.sleep(GUARD_OFF_S)
         self._window("off")
@@ -138,21 +191,16 @@ class Measurement:
         return time.monotonic() - (self.paused_at or time.monotonic())
 
     def _keep(self) -> None:
-        """What the windows hold of the job's own truth."""
+        """What the windows hold of the job's own truth: one list of times for each of its series,
+        the first under ``steps_us``."""
         time.sleep(0.3)  # the job hands its lines over every 0.1 s
-        rank = self.job.ranks().get(0)
-        rows = step_rows(rank) if rank else []
-        for window in self.windows:
-            window["steps_us"] = cost_stats.steps_inside(rows, window["t0"], window["t1"])
+        for number, (name, rows) in enumerate(self.job.series().items()):
+            for window in self.windows:
+                inside = cost_stats.steps_inside(rows, window["t0"], window["t1"])
+                window["steps_us" if number == 0 else name] = inside
         if self.observer and self.observer != self.exporter.observer():
             self.notes.append("the exporter replaced its observer in between")
-        self.result |= {
-            "clock": "device" if rank and rank.device else "host",
-            "window_s": self.window_s,
-            "round": burst(rank.steps) if rank else 1,
-            "windows": self.windows,
-            "notes": self.notes,
-        }
+        self.result |= {"windows": self.windows, "notes": self.notes}
 
 
 def step_rows(rank: truth.Rank) -> list[dict[str, float]]:

@@ -19,11 +19,14 @@ from bench import cost_stats
 Result = Mapping[str, Any]
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 NOT_TOLD = "-"
+CROWDED = "Ranks of a crowded host, without a GPU:"
 WHAT = {
     "c01": "bound by its GPU",
     "c35": "bound by launches",
     "c03": "bound by its loader's four workers",
     "c05": "bound by its loader in the main process",
+    "computing": "what a step computes",
+    "whole step": "with its waits",
 }
 TIMES = {
     "verdict_s": "onset to the verdict",
@@ -37,10 +40,13 @@ TIMES = {
 def text(results: Sequence[Result]) -> str:
     """Everything that the files tell, as Markdown."""
     costs = [one for one in results if one["kind"] == "cost"]
+    crowds = [one for one in results if one["kind"] == "crowd"]
     alerts = [one for one in results if one["kind"] == "alerts"]
     parts = [_measured_on(results)]
     if costs:
         parts += [_slowdowns(costs), _own(costs), _peers(costs)]
+    if crowds:
+        parts += [CROWDED, _slowdowns(crowds), _own(crowds)]
     parts += [_alert(one) for one in alerts]
     return "\n\n".join(part for part in parts if part)
 
@@ -165,7 +171,7 @@ def _jobs(costs: Sequence[Result], variant: str) -> list[Result]:
 
 
 def _name(job: Result) -> str:
-    return f"{job['job']} {job['variant']}, {WHAT.get(job['variant'], job['job'])}"
+    return f"{job['job']} {job['variant']}, {WHAT.get(job['variant'], 'another job')}"
 
 
 def _of(job: Result, state: str) -> list[Result]:

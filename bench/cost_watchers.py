@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -149,10 +149,10 @@ class Exporter(Switched):
             time.sleep(0.05)
         return time.monotonic() - began
 
-    def lists(self, pid: int) -> bool:
-        """Whether it knows the process as part of a job."""
+    def lists(self, pids: Collection[int]) -> bool:
+        """Whether it knows these processes as parts of jobs."""
         listing = answer(f"{self.url}/api/v1/processes") or {}
-        return pid in {int(one["pid"]) for one in listing.get("processes", ())}
+        return {int(one["pid"]) for one in listing.get("processes", ())}.issuperset(pids)
 
     def observer(self) -> list[int]:
         """Its child that observes: another PID means that it was replaced."""
