@@ -18,12 +18,13 @@ class Pipeline:
     """Feed observations in rough time order; each complete second is entered once, in order.
 
     ``book`` holds the cumulative accounts (both views) and the recent seconds; ``latest`` is the
-    last second understood.
+    last second understood. Of the seconds kept, those older than ``open_s`` take little memory and
+    more time to look at.
     """
 
-    def __init__(self, *, keep_s: int = 900) -> None:
+    def __init__(self, *, keep_s: int = 900, open_s: float | None = None) -> None:
         self.timeline = Timeline()
-        self.book = Book(keep_s=keep_s)
+        self.book = Book(keep_s=keep_s, open_s=open_s)
         self.latest: Second | None = None
 
     def feed(self, observations: Iterable[Observation]) -> list[Second]:

@@ -40,7 +40,7 @@ def test_the_accounts_of_each_second_add_up_to_it(scope: Scope) -> None:
 
 
 def test_run_view_has_what_others_took_and_device_view_has_it_as_work() -> None:
-    entries = replay("shared_victim").entries()
+    entries = list(replay("shared_victim").entries())
     run = next(run for row in entries[-1].second.rows for run in row.runs)
     assert "shared" in history(entries, Scope(run=run.run))["accounts"]
     assert "shared" not in history(entries, Scope())["accounts"]

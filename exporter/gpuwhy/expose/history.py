@@ -71,7 +71,7 @@ WHOLES = ("accounts", "phases")
 """Shares of one whole: a name that a second does not hold had no share in it."""
 
 
-def history(entries: Sequence[Entry], scope: Scope) -> dict[str, Any]:
+def history(entries: Iterable[Entry], scope: Scope) -> dict[str, Any]:
     """``{"start", "seconds", "accounts", "signals", "phases", "progress"}``: each of the last four
     a mapping of names to a list of ``seconds`` values, the first of the second ``start`` (UTC).
 

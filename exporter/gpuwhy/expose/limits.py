@@ -10,6 +10,8 @@ RECENT_S = 60
 """Seconds of rows kept for what is a mean over a while."""
 WINDOW_S = 60.0
 """Window of the verdicts that are exposed."""
+OPEN_S = WINDOW_S + 5.0
+"""Older seconds are kept packed."""
 
 GPUS = 128
 """GPUs and MIG instances: more than any one host has today."""

@@ -1,7 +1,8 @@
 """What the exporter holds: fed by one thread, read by any number of scrapes without waiting.
 
-The feeding thread publishes a new snapshot after each complete second; a scrape takes the last one
-and never touches what the feeding thread writes.
+The feeding thread publishes a new snapshot after each complete second, verdicts included; a scrape
+takes the last one and never touches what the feeding thread writes. Verdicts over other windows,
+and the history, are drawn by whoever asks, from entries that nobody changes any more.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import platform
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from gpuwhy.expose.facts import Facts, fresh
 from gpuwhy.expose.limits import (
     GPUS,
     LINGER_S,
+    OPEN_S,
     RANKS_WITHOUT_GPU,
     RECENT_S,
     RUNS_PER_GPU,
@@ -28,6 +30,7 @@ from gpuwhy.expose.limits import (
 )
 from gpuwhy.expose.view import Accounts, RunOn, Seen, Self, View
 from gpuwhy.ledger.entry import Entry
+from gpuwhy.ledger.verdict import verdict
 from gpuwhy.observe.observation import Observation
 from gpuwhy.pipeline import Pipeline
 from gpuwhy.signals.row import Second
@@ -72,14 +75,16 @@ class State:
         overhead_limit: float | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.pipeline = Pipeline()
+        self.pipeline = Pipeline(open_s=OPEN_S)
         self.tallies = Tallies()
         self.clock = clock
         self._facts = Facts()
         self._recent: deque[Second] = deque(maxlen=RECENT_S)
         self._seen: dict[RunOn, float] = {}
         self._gpus: dict[str, Seen] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of what the feeding thread writes
+        self._drawing = threading.Lock()
+        self._drawn: dict[float | None, tuple[int | None, dict[str, Any]]] = {}
         self._about = Self(
             version=gpuwhy.__version__,
             python=platform.python_version(),
@@ -97,15 +102,17 @@ class State:
             seconds = self.pipeline.feed(observations)
             for second in seconds:
                 self._note(second)
-            if seconds or any(o.get("kind") == "source" for o in observations):
-                self._snapshot = self._publish()
+        if seconds:
+            self._snapshot = self._publish()
+        elif any(o.get("kind") == "source" for o in observations):
+            self._snapshot = replace(self._snapshot, facts=self._facts.copy())
 
     def finish(self) -> None:
         """Complete what is left at the end of a recording."""
         with self._lock:
             for second in self.pipeline.finish():
                 self._note(second)
-            self._snapshot = self._publish()
+        self._snapshot = self._publish()
 
     def view(self) -> View:
         """The last snapshot as it stands now: without what has become stale."""
@@ -124,15 +131,27 @@ class State:
         )
 
     def verdicts(self, window_s: float | None) -> dict[str, Any]:
-        """The object of ``gpuwhy diagnose --json``; over all that is kept where no window is."""
-        with self._lock:
-            return self.pipeline.verdicts(window_s)
+        """The object of ``gpuwhy diagnose --json``; over all that is kept where no window is.
 
-    def entries(self, since: float = 0.0) -> list[Entry]:
-        """The seconds kept, as they were entered, from this UTC second on."""
+        Drawn once a second for each window, however many ask.
+        """
+        with self._drawing:
+            with self._lock:
+                last, stretch = self._last_t(), self.pipeline.book.stretch(window_s)
+            drawn = self._drawn.get(window_s)
+            if drawn is None or drawn[0] != last:
+                kept = {window: one for window, one in self._drawn.items() if one[0] == last}
+                drawn = last, verdict(list(stretch))
+                self._drawn = {**kept, window_s: drawn}
+            return drawn[1]
+
+    def entries(self, since: float = 0.0) -> Iterable[Entry]:
+        """The seconds kept, as they were entered, from this UTC second on; each read once."""
         with self._lock:
-            kept = list(self.pipeline.book.recent)
-        return [entry for entry in kept if entry.second.t >= since]
+            return self.pipeline.book.recent.since(since)
+
+    def _last_t(self) -> int | None:
+        return self._recent[-1].t if self._recent else None
 
     def _about_now(self) -> Self:
         with self.tallies.lock:
@@ -157,6 +176,7 @@ class State:
         self._gpus = {uuid: gpu for uuid, gpu in self._gpus.items() if end - gpu.t <= LINGER_S}
 
     def _publish(self) -> View:
+        """Only the feeding thread comes here, and only it writes: it needs no lock to read."""
         book, last = self.pipeline.book, self._recent[-1] if self._recent else None
         gpus = _bounded_gpus(self._gpus)
         seen = _bounded_runs(self._seen, gpus)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+import math
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from gpuwhy.ledger.entry import Entry, Gpu
+from gpuwhy.ledger.recent import Recent, Stretch
 from gpuwhy.ledger.split import Split, split
 from gpuwhy.ledger.verdict import verdict
 from gpuwhy.signals.row import GpuRow, RunKey, RunSignals, Second
@@ -26,7 +28,7 @@ RUN_KEEP_S = 120
 
 @dataclass(slots=True)
 class Book:
-    """Cumulative accounts and the last ``keep_s`` seconds.
+    """Cumulative accounts and the last ``keep_s`` seconds (those older than ``open_s`` packed).
 
     ``device`` and ``run`` are GPU-seconds since the book was opened. Identities, held by tests:
     over all keys of a GPU ``device`` and what is ``retired`` (of runs that ended) add up to
@@ -35,6 +37,7 @@ class Book:
     """
 
     keep_s: int = 900
+    open_s: float | None = None
     device: dict[DeviceKey, float] = field(default_factory=lambda: defaultdict(float))
     run: dict[RunViewKey, float] = field(default_factory=lambda: defaultdict(float))
     observed: dict[Gpu, float] = field(default_factory=lambda: defaultdict(float))
@@ -42,7 +45,10 @@ class Book:
     retired: dict[Gpu, float] = field(default_factory=lambda: defaultdict(float))
     last_seen: dict[tuple[Gpu, str], int] = field(default_factory=dict)
     now: int = 0
-    recent: deque[Entry] = field(default_factory=deque)
+    recent: Recent = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.recent = Recent(self.keep_s, self.open_s)
 
     def enter(self, second: Second) -> None:
         """Enter one second in all accounts of both views at once."""
@@ -59,8 +65,6 @@ class Book:
                 self._enter_device(uuid, row, parts)
         self._forget(second.t)
         self.recent.append(Entry(second, shares))
-        while self.recent[-1].second.t - self.recent[0].second.t >= self.keep_s:
-            self.recent.popleft()
 
     def _enter_run(self, uuid: Gpu, run: RunSignals, part: Split) -> None:
         for (account, reason), share in part.shares.items():
@@ -88,12 +92,17 @@ class Book:
         for key in ended:
             del self.last_seen[key]
 
+    def stretch(self, window_s: float | None = None) -> Stretch:
+        """The last ``window_s`` seconds entered (all that are kept if None), to be read at leisure
+        and in any thread."""
+        newest = self.recent.newest
+        if newest is None or window_s is None:
+            return self.recent.since(float("-inf"))
+        return self.recent.since(math.floor(newest - window_s) + 1)
+
     def entries(self, window_s: float | None = None) -> list[Entry]:
         """The entries of the last ``window_s`` seconds (all that are kept if None)."""
-        if not self.recent or window_s is None:
-            return list(self.recent)
-        first = self.recent[-1].second.t - window_s
-        return [entry for entry in self.recent if entry.second.t > first]
+        return list(self.stretch(window_s))
 
     def verdicts(self, window_s: float | None = None) -> dict[str, Any]:
         """The object of ``gpuwhy diagnose --json`` over the last ``window_s`` seconds."""
