@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,21 +16,26 @@ Ask = Callable[[Sequence[object]], tuple[int, str]]
 
 
 def lines(work: Path, ask: Ask) -> Iterator[Callable[[], str]]:
-    """One piece of work for each line, of the jobs; each keeps the whole answer as well."""
+    """One piece of work for each line, of what the jobs left; each keeps the whole answer too."""
     for name in PLANTED:
-        yield lambda name=name: of_trace(work, ask, name)  # type: ignore[misc]
-    for one, two in pairwise(STORY):
-        for form in ("json.gz", "gpuwhy.gz"):
-            yield lambda one=one, two=two, form=form: of_pair(work, ask, one, two, form)  # type: ignore[misc]
+        if (work / f"{name}.json.gz").exists():
+            yield partial(of_trace, work, ask, name)
+    for form in ("json.gz", "gpuwhy.gz"):
+        for one, two in pairwise(STORY):
+            if all((work / f"{name}.{form}").exists() for name in (one, two)):
+                yield partial(of_pair, work, ask, one, two, form)
     for name in STORY:
-        yield lambda name=name: of_recording(work, ask, name)  # type: ignore[misc]
+        if (work / f"{name}.gpuwhy.gz").exists():
+            yield partial(of_recording, work, ask, name)
 
 
 def late_lines(work: Path, ask: Ask) -> Iterator[Callable[[], str]]:
     """The same of what is made after them."""
-    yield lambda: of_ranks(work, ask)
+    if list(work.glob("two_ranks*-rank*.json.gz")):
+        yield partial(of_ranks, work, ask)
     for name in ("kernels.ncu-rep", "kernels.csv", "kernels_raw.csv"):
-        yield lambda name=name: of_kernels(work, ask, name)  # type: ignore[misc]
+        if (work / name).exists():
+            yield partial(of_kernels, work, ask, name)
 
 
 def of_trace(work: Path, ask: Ask, name: str) -> str:

@@ -259,7 +259,7 @@ def kernels(device: torch.device) -> Job:
 
 
 JOBS: dict[str, Make] = {
-    "story_1_data": story(0.005),
+    "story_1_data": story(0.015),
     "story_2_launch": story(0.0),
     "story_3_graph": story(0.0, graph=True),
     "sync_bound": sync_bound,

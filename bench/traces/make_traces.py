@@ -1,6 +1,6 @@
 """Make the traces and recordings that tests and docs/traces.md use, on a machine with a GPU.
 
-    PYTHONPATH=exporter python3 bench/traces/make_traces.py OUT [--budget 165]
+    PYTHONPATH=exporter python3 bench/traces/make_traces.py OUT [--budget 165] [--only PART ...]
 
 Each job of ``jobs.py`` runs in a process of its own (``play.py``); those of the story are watched
 by ``gpuwhy record`` meanwhile, and all are profiled at their end. Then two ranks, Nsight Compute,
@@ -148,17 +148,22 @@ def versions() -> dict[str, Any]:
     return dict(json.loads(told)) if told and not status else {"failed": text}
 
 
-def make(work: Path, budget: Budget, pool: Executor, became: dict[str, str]) -> Iterator[str]:
-    """Make all files; what became of each part goes into ``became``, the answers are yielded."""
+def make(
+    work: Path, budget: Budget, pool: Executor, became: dict[str, str], only: Sequence[str]
+) -> Iterator[str]:
+    """Make all files, or those of the parts named; what became of each part goes into ``became``,
+    the answers are yielded."""
+    played = [name for name in PLANTED if name in (only or PLANTED)]
 
     def part(name: str, least_s: float, what: Callable[[], object]) -> None:
+        if only and name not in only:
+            return
         left = budget.left()
         became[name] = guarded(what) if left > least_s else f"left out: {left:.0f} s left"
         print(f"{name:16} {became[name]}", flush=True)
 
     player = Player(work, budget)
-    player.prepare(PLANTED[0])
-    for name, following in zip(PLANTED, [*PLANTED[1:], None], strict=True):
+    for name, following in zip(played, [*played[1:], None], strict=False):
         part(name, 10, partial(player.play, name, following))
     player.close()
     ask = partial(answered, budget)
@@ -166,7 +171,7 @@ def make(work: Path, budget: Budget, pool: Executor, became: dict[str, str]) -> 
     part("ncu", 15, lambda: by_ncu(work, min(70.0, budget.left())))
     part("two_ranks", 12, lambda: two_ranks(work, budget))
     late = [pool.submit(guarded, line) for line in late_lines(work, ask)]
-    part("nsys", 12, lambda: by_nsys(work, min(30.0, budget.left())))
+    part("nsys", 12, lambda: by_nsys(work, min(60.0, budget.left())))
     yield from (line.result() for line in (*early, *late))
 
 
@@ -174,6 +179,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("out", type=Path)
     parser.add_argument("--budget", type=float, default=165.0, help="seconds for all of it")
+    parser.add_argument("--only", nargs="+", default=[], metavar="PART", help="such as nsys")
     options = parser.parse_args()
     budget = Budget(options.budget)
     os.environ["PYTHONPATH"] = os.pathsep.join(
@@ -184,7 +190,7 @@ def main() -> None:
         work, became = Path(folder), dict[str, str]()
         asked, table = pool.submit(versions), ""
         try:
-            for line in make(work, budget, pool, became):
+            for line in make(work, budget, pool, became, options.only):
                 print(line, flush=True)
                 table += f"{line}\n"
         finally:

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,17 +22,18 @@ ELSEWHERE = "/opt/nvidia/nsight-compute/*/host/target-linux-x64/nsys"
 
 def run(command: Sequence[str], seconds: float) -> tuple[int, str]:
     """(exit status, output) of a command and all that it started; 124 where it took too long."""
-    process = subprocess.Popen(
-        list(command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        errors="replace", start_new_session=True,
-    )  # fmt: skip
-    try:
-        text, _ = process.communicate(timeout=max(1.0, seconds))
-        return process.returncode, text
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        text, _ = process.communicate()
-        return 124, text + f"\nended after {seconds:.0f} s"
+    with tempfile.TemporaryFile() as out:  # a pipe would be held open by what stays behind
+        process = subprocess.Popen(
+            list(command), stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+        )
+        status, note = 124, f"\nended after {seconds:.0f} s"
+        try:
+            status, note = process.wait(timeout=max(1.0, seconds)), ""
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        out.seek(0)
+        return status, out.read().decode("utf-8", "replace") + note
 
 
 def by_ncu(out: Path, seconds: float) -> str:
@@ -67,7 +69,8 @@ def by_nsys(out: Path, seconds: float) -> str:
          "--output", str(folder / "report"), sys.executable, str(HERE / "run_kernels.py")],
         seconds,
     )  # fmt: skip
-    log = [f"profile: {status}\n{text[-6000:]}"]
+    about = [run([found, *asked], 10)[1] for asked in (("--version",), ("status", "-e"))]
+    log = [*about, f"profile: {status}\n{text[-6000:]}"]
     for made in sorted(folder.iterdir()):
         sqlite = folder / f"{made.name}.sqlite"
         told = run([found, "export", "--type", "sqlite", "--output", str(sqlite), str(made)], 15)
