@@ -102,6 +102,16 @@ def test_each_thing_at_its_pace(standin):
     assert of(source.polls(110), "gpu_info")
 
 
+def test_what_costs_the_driver_milliseconds_is_asked_seldom(standin):
+    source = standin()
+    source.poll()
+    dear = {"MaxClockInfo": 0, "ApplicationsClock": 1, "TemperatureThreshold": 0, "MigMode": 1}
+    before = {name: source.calls(f"nvmlDeviceGet{name}") for name in dear}
+    source.polls(20)  # ten seconds by the source's clock
+    after = {name: source.calls(f"nvmlDeviceGet{name}") for name in dear}
+    assert {name: after[name] - before[name] for name in dear} == dear
+
+
 def test_a_changed_limit_is_told_at_once(standin):
     source = standin()
     source.poll()

@@ -25,8 +25,12 @@ THRESHOLDS = {  # field: (nvmlTemperatureThresholds_t, NVML_FI_DEV_TEMPERATURE_*
     "max_operating_c": (3, 196),
 }
 
-LINKS_S = 10.0
-"""The links are asked one by one, so less often than the rest."""
+SELDOM_S = 10.0
+"""What somebody may set by hand, but seldom does: application clocks (1.1 ms of CPU on an H200) and
+MIG mode (0.3 ms); and the links, which are asked one by one."""
+
+FIXED_S = 60.0
+"""What belongs to the card: its highest clocks (1.9 and 1.6 ms) and thresholds (0.3 ms each)."""
 
 INTEGERS = {
     "pcie_generation": "nvmlDeviceGetCurrPcieLinkGeneration",
@@ -37,28 +41,33 @@ INTEGERS = {
 
 
 class LimitReader:
-    """Limits of one GPU. Thresholds that have to be derived are derived once."""
+    """Limits of one GPU, each read as often as it may change. Thresholds that have to be derived
+    are derived once."""
 
     def __init__(self) -> None:
         self._derived: dict[str, Any] = {}
-        self._links: dict[str, Any] = {}
-        self._links_due = Every(LINKS_S)
+        self._fixed: dict[str, Any] = {}
+        self._set: dict[str, Any] = {}
+        self._fixed_due, self._seldom_due = Every(FIXED_S), Every(SELDOM_S)
 
     def read(self, device: Device, t: float) -> Observation:
         """One ``gpu_limits`` observation; what the GPU does not give is absent."""
+        if self._fixed_due.due(t):
+            self._fixed = self._read_fixed(device)
+        if self._seldom_due.due(t):
+            self._set = read_set(device)
         out: Observation = {"t": t, "kind": "gpu_limits", "uuid": device.uuid}
-        for name, clock in (("max_sm_mhz", CLOCK_SM), ("max_mem_mhz", CLOCK_MEM)):
-            put(out, name, device.get("nvmlDeviceGetMaxClockInfo", clock), low=1.0, high=MAX_MHZ)
-        put(out, "application_sm_mhz", application_clock(device), low=1.0, high=MAX_MHZ)
+        out |= self._fixed | self._set
         put_power_limits(out, device)
-        self._put_thresholds(out, device)
         for name, call in INTEGERS.items():
             put(out, name, device.get(call), low=1, high=64)
-        if self._links_due.due(t):
-            self._links = nvlink_counts(device)
-        out.update(self._links)
-        if device.get("nvmlDeviceGetMigMode") is not None:
-            out["mig_enabled"] = device.mig_enabled
+        return out
+
+    def _read_fixed(self, device: Device) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for name, clock in (("max_sm_mhz", CLOCK_SM), ("max_mem_mhz", CLOCK_MEM)):
+            put(out, name, device.get("nvmlDeviceGetMaxClockInfo", clock), low=1.0, high=MAX_MHZ)
+        self._put_thresholds(out, device)
         return out
 
     def _put_thresholds(self, out: Observation, device: Device) -> None:
@@ -68,6 +77,16 @@ class LimitReader:
             if value is None and name not in self._derived:
                 put(self._derived, name, derive_threshold(device, field), low=1.0, high=MAX_C)
             put(out, name, self._derived.get(name) if value is None else value, low=1.0, high=MAX_C)
+
+
+def read_set(device: Device) -> dict[str, Any]:
+    """Application clock, links and MIG mode."""
+    out: dict[str, Any] = {}
+    put(out, "application_sm_mhz", application_clock(device), low=1.0, high=MAX_MHZ)
+    out |= nvlink_counts(device)
+    if device.get("nvmlDeviceGetMigMode") is not None:
+        out["mig_enabled"] = device.mig_enabled
+    return out
 
 
 def derive_threshold(device: Device, field: int) -> float | None:
