@@ -103,10 +103,12 @@ def test_a_line_of_the_loop_without_pcie_counters_may_be_a_copy() -> None:
 
 
 def test_traffic_behind_a_plain_line_is_a_copy() -> None:
-    run = replace(RUN, phases={"user": 1.0})
+    run = replace(RUN, phases={"user": 1.0}, opaque=1.0)
     busy_link = replace(GPU, copy_traffic=2e9, pcie_rx=1e9, pcie_tx=1e9)
     assert accounts(busy_link, run)["copy"] == pytest.approx(0.6)
     assert accounts(GPU, run)["host"] == pytest.approx(0.6)
+    python = replace(run, opaque=0.0)
+    assert accounts(busy_link, python)["host"] == pytest.approx(0.6)
 
 
 def test_waiting_in_a_collective_comes_before_the_neighbour() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gpuwhy.ledger.evidence import function_for
 from gpuwhy.ledger.summary import Window
 
 
@@ -65,7 +66,7 @@ def _launch(reason: str | None, window: Window) -> str:
 
 
 def _host(reason: str | None, window: Window) -> str:
-    where = window.function("user", "logging", "gc", "sync", "framework")
+    where = function_for("host", reason, window)
     name = where[0] if where else "the host code between steps"
     if reason == "synchronize":
         return (

@@ -160,12 +160,24 @@ _PHASES = {
 }
 
 
-def function_for(account: str, window: Window) -> Function | None:
+_HOST_PHASES = {
+    "python": ("user",),
+    "logging": ("logging",),
+    "garbage-collection": ("gc",),
+    "straggler": ("user", "logging", "gc"),
+}
+"""Where a host's own work holds up the step, a line that waits for the device is not to blame,
+though it may take longer."""
+
+
+def function_for(account: str, reason: str | None, window: Window) -> Function | None:
     """The hottest user function behind a cause; None where no function is to blame."""
     if account == "data":
         inline = window.function("data_inline", "data_sampler")
         return window.worker_function() or inline or window.function("data_wait")
     if account == "stalled":
         return window.function(*dict.fromkeys(p for r in window.runs for p in r.functions))
+    if account == "host" and (working := window.function(*_HOST_PHASES.get(reason or "", ()))):
+        return working
     phases = _PHASES.get(account)
     return window.function(*phases) if phases else None

@@ -212,7 +212,7 @@ def _copies(
         bound = 1.0 if traffic is None else traffic / th.COPY_SLOW
         rest.take("copy", reason, min(phases.get(phase, 0.0), bound))
     hidden: dict[str, float] = {}
-    unexplained = phases.get("user", 0.0) - run.calls.get("sleep", 0.0) - waits_unseen(run)
+    unexplained = run.opaque - run.calls.get("sleep", 0.0) - waits_unseen(run)
     if traffic is None:
         # A line of the training loop itself may be a copy: without the link's traffic it cannot
         # be told from the job's own Python.

@@ -109,7 +109,7 @@ def answer(losses: dict[str, float], blind: list[dict[str, str]], window: Window
 
 def _cause(account: str, losses: dict[str, float], window: Window) -> Verdict:
     reason = _reason(account, window)
-    function = function_for(account, window)
+    function = function_for(account, reason, window)
     found: Verdict = {
         "cause": account,
         "reason": reason,

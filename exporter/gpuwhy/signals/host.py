@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from gpuwhy.observe.observation import Observation
-from gpuwhy.signals.phases import WAIT, Place, classify
+from gpuwhy.signals.phases import WAIT, Place, classify, is_library
 from gpuwhy.signals.row import Function
 from gpuwhy.signals.tracks import Samples
 
@@ -29,6 +30,7 @@ class HostPhases:
     functions: Mapping[str, tuple[Function, float]]
     calls: Mapping[str, float]
     loop_lines: float
+    opaque: float
     samples: int
 
 
@@ -84,6 +86,7 @@ def host_phases(stacks: Samples, second: int) -> HostPhases | None:
         _hottest(tally),
         {name: weight / tally.total for name, weight in tally.calls.items()},
         _loop_lines(tally),
+        _opaque(span) / tally.total,
         tally.samples,
     )
 
@@ -107,6 +110,31 @@ def _loop_lines(tally: _Tally) -> float:
     loops = {f[:2] for phase, f in tally.functions if phase in ("forward", "backward", "optimizer")}
     inside = sum(w for (p, f), w in tally.functions.items() if p == "user" and f[:2] in loops)
     return inside / tally.total
+
+
+def _opaque(span: Weighted) -> float:
+    """Seconds in the user's phase at lines from which no Python function of the user was seen to be
+    called. Only there can a C call hide that copies: a line that sorts with a ``key`` or sums a
+    generator runs Python, and shows it in some of its samples."""
+    own = [
+        (stack["frames"], weight)
+        for stack, weight in span
+        if stack.get("main") and stack["frames"] and classify(stack["frames"]).phase == "user"
+    ]
+    runs_python = {
+        (caller[1], caller[2])
+        for frames, _ in own
+        for callee, caller in pairwise(frames)
+        if not is_library(callee[1])
+    }
+    return sum(
+        weight
+        for (leaf, *_), weight in own
+        if (leaf[1], leaf[2]) not in runs_python and not leaf[0].endswith(_INLINE_CODE)
+    )
+
+
+_INLINE_CODE = ("<genexpr>", "<lambda>", "<listcomp>", "<dictcomp>", "<setcomp>")
 
 
 def _hottest(tally: _Tally) -> dict[str, tuple[Function, float]]:

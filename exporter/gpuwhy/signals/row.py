@@ -99,6 +99,7 @@ class RunSignals:
     loop_lines: float = (
         0.0  # share in lines of the training loop itself that call nothing in Python
     )
+    opaque: float = 0.0  # share of the user's phase at lines that may be a C call of any kind
     samples: int = 0  # stack samples behind the phases
     stuck_s: float | None = None  # how long the main thread's stack has not changed
     cpu: float | None = None  # cores used by the rank process

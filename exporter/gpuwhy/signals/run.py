@@ -57,6 +57,7 @@ def run_signals(
         functions=phases.functions if phases else {},
         calls=phases.calls if phases else {},
         loop_lines=phases.loop_lines if phases else 0.0,
+        opaque=phases.opaque if phases else 0.0,
         samples=phases.samples if phases else 0,
         worker_function=crew.function if crew else None,
         stuck_s=host.stuck_for(stacks, second + 1.0) if stacks else None,
