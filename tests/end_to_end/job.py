@@ -1,6 +1,8 @@
 """A small PyTorch training job that knows nothing of being watched and writes its own truth.
 
-    python job.py TRUTH WORKERS ITEM_MS STEP_MS
+    python job.py TRUTH WORKERS ITEM_MS STEP_MS [tiny]
+
+``tiny``: operations of some tens of microseconds, and items that are computed, not waited for.
 
 Each line of TRUTH: {"step", "start", "data", "end"}, the UTC times at which the step began (and
 the loop asked for its batch), had its batch, and ended.
@@ -19,8 +21,8 @@ from torch.utils.data import DataLoader, Dataset
 
 
 class Reviews(Dataset):  # type: ignore[type-arg]
-    def __init__(self, item_s: float) -> None:
-        self.item_s = item_s
+    def __init__(self, item_s: float, burn: bool) -> None:
+        self.item_s, self.burn = item_s, burn
 
     def __len__(self) -> int:
         return 1_000_000
@@ -29,13 +31,22 @@ class Reviews(Dataset):  # type: ignore[type-arg]
         return self.encode(index)
 
     def encode(self, index: int) -> torch.Tensor:
-        time.sleep(self.item_s)  # a slow disk: whoever watches must not have to fight for a CPU
-        total = (index * 31 + 7) % 1_000_003
+        if not self.burn:
+            time.sleep(self.item_s)  # a slow disk: nobody has to fight for a CPU
+        until = time.perf_counter() + self.item_s * self.burn
+        total = index
+        while time.perf_counter() < until:
+            total = (total * 31 + 7) % 1_000_003
         return torch.full((64,), float(total % 7))
 
 
-def train(loader: DataLoader, truth_path: str, step_s: float) -> None:  # type: ignore[type-arg]
-    model = nn.Sequential(nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.Linear(2048, 1))
+def network(tiny: bool) -> nn.Module:
+    if tiny:
+        return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 1))
+    return nn.Sequential(nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.Linear(2048, 1))
+
+
+def train(loader: DataLoader, model: nn.Module, truth_path: str, step_s: float) -> None:  # type: ignore[type-arg]
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-4)
     truth = Path(truth_path).open("w", buffering=1)  # noqa: SIM115
     batches = iter(loader)
@@ -54,9 +65,12 @@ def train(loader: DataLoader, truth_path: str, step_s: float) -> None:  # type: 
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    path, workers, item_ms, step_ms = sys.argv[1:]
+    path, workers, item_ms, step_ms, *options = sys.argv[1:]
+    tiny = options == ["tiny"]
+    reviews = Reviews(float(item_ms) / 1000, burn=tiny)
     train(
-        DataLoader(Reviews(float(item_ms) / 1000), batch_size=8, num_workers=int(workers)),
+        DataLoader(reviews, batch_size=8, num_workers=int(workers)),
+        network(tiny),
         path,
         float(step_ms) / 1000,
     )

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -147,6 +148,22 @@ def test_loading_in_the_rank_itself(tmp_path: Path) -> None:
     check_phases(watched)
 
 
+def test_tiny_operations_and_a_starved_loop(tmp_path: Path) -> None:
+    """In a loop of operations of some tens of microseconds reads fail, and only there: the wait
+    for data beside it must not seem longer for it."""
+    watched = watch(tmp_path, "2", "12", "20", "tiny")
+    assert watched.entry()["cause"] == "data"
+    check_steps(watched)
+    check_phases(watched)
+
+
+def test_tiny_operations_and_loading_in_the_rank_itself(tmp_path: Path) -> None:
+    watched = watch(tmp_path, "0", "4", "30", "tiny")
+    assert watched.entry()["cause"] == "data"
+    check_steps(watched)
+    check_phases(watched)
+
+
 def test_healthy(tmp_path: Path) -> None:
     watched = watch(tmp_path, "2", "0.5", "60")
     assert watched.entry()["cause"] == "none"
@@ -159,9 +176,8 @@ def test_healthy(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can start a job as another user")
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
-def test_a_job_of_another_user(tmp_path: Path) -> None:
-    for folder in (tmp_path, *tmp_path.parents[:2]):
-        folder.chmod(0o755)
-    watched = watch(tmp_path, "2", "12", "20", user="nobody")
+def test_a_job_of_another_user() -> None:
+    with TemporaryDirectory() as folder:  # pytest's are closed to others
+        watched = watch(Path(folder), "2", "12", "20", user="nobody")
     assert watched.entry()["cause"] == "data"
     check_steps(watched)

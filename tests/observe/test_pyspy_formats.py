@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from gpuwhy.observe.pyspy_formats import failed_samples, is_torn_read, parse_dump, parse_trace
+from gpuwhy.observe.pyspy_formats import (
+    FailedRead,
+    began,
+    failed_reads,
+    failed_samples,
+    is_torn_read,
+    parse_dump,
+    parse_trace,
+    without_log,
+)
 
 
 def _event(ph: str, ts: int, name: str, file: str = "/job/train.py", line: int = 1) -> Any:
@@ -95,6 +104,37 @@ def test_dump() -> None:
 def test_a_damaged_dump(text: bytes) -> None:
     with pytest.raises(ValueError):
         parse_dump(text)
+
+
+LOG = """[2026-11-30T17:59:08.643823508Z INFO  py_spy::config] config Config {
+        blocking: NonBlocking,
+        pid: Some(
+            7699,
+        ),
+    }
+py-spy> Sampling process 50 times a second for 6 seconds. Press Control-C to exit.
+[2026-11-30T17:59:09.500000000Z WARN  py_spy] Failed to get stack trace from 7699: Failed to call \
+get_stack_trace for thread 140472333581184
+[2026-11-30T17:59:09.600000000Z WARN  py_spy] Failed to get stack trace from 7699: Failed to copy \
+PyThreadState
+
+py-spy> Wrote chrome trace to '/proc/self/fd/3'. Samples: 49 Errors: 2
+"""
+
+
+def test_the_log_of_a_record() -> None:
+    started = began(LOG)
+    assert started == pytest.approx(1796061548.643823, abs=1e-5)
+    assert failed_reads(LOG) == [FailedRead(1796061549.5, 140472333581184)]
+    assert failed_samples(LOG) == 2
+    said = without_log(LOG)
+    assert [line[:14] for line in said.splitlines() if line] == ["py-spy> Sampli", "py-spy> Wrote "]
+
+
+def test_without_a_log() -> None:
+    assert began("py-spy> Sampling") is None
+    assert failed_reads("") == []
+    assert without_log("Error: no\nReason: none\n") == "Error: no\nReason: none\n"
 
 
 def test_messages() -> None:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib import metadata
@@ -24,6 +24,8 @@ from pathlib import Path
 
 NEVER_BLOCK = ("--nonblocking", "--full-filenames")
 _ENVIRONMENT = {"RUST_BACKTRACE": "0"}
+_LOG = {"RUST_LOG": "py_spy=warn,py_spy::config=info,py_spy::stack_trace=off"}
+"""A record's log: its settings, printed just before its clock starts, and each read that failed."""
 _OUTPUT_BYTES = 64 << 20  # a capture larger than this is refused: it is no stack
 _MESSAGE_BYTES = 64 << 10
 
@@ -88,7 +90,14 @@ class Outcome:
 class Capture:
     """One py-spy child, which writes into memory (a memfd): no disk, no pipe that could fill."""
 
-    def __init__(self, arguments: Sequence[str | Path], data: int, *, to_stdout: bool) -> None:
+    def __init__(
+        self,
+        arguments: Sequence[str | Path],
+        data: int,
+        *,
+        to_stdout: bool,
+        environment: Mapping[str, str] = _ENVIRONMENT,
+    ) -> None:
         """Start it; ``data`` is the descriptor that it writes to, ours from here on.
 
         Raises OSError where no process can be started."""
@@ -102,7 +111,7 @@ class Capture:
                 stdout=data if to_stdout else self._messages,
                 stderr=self._messages,
                 pass_fds=() if to_stdout else (data,),
-                env=_ENVIRONMENT,
+                env=environment,
                 start_new_session=True,  # a Ctrl-C at the terminal is ours to pass on
             )
         except BaseException:
@@ -176,7 +185,8 @@ def record(path: Path, pid: int, hz: int, seconds: int) -> Capture:
     data = os.memfd_create("gpuwhy-py-spy-record")
     target = Path(f"/proc/self/fd/{data}")
     arguments = _record_arguments(path, pid, hz, seconds, target, "chrometrace")
-    return Capture([*arguments, "--threads"], data, to_stdout=False)
+    environment = {**_ENVIRONMENT, **_LOG}
+    return Capture([*arguments, "--threads"], data, to_stdout=False, environment=environment)
 
 
 def record_tree(path: Path, pid: int, hz: int, seconds: int, output: Path, form: str) -> Capture:

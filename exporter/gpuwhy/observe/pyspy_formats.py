@@ -1,6 +1,6 @@
-"""What py-spy prints -> plain data: ``dump --json`` and the Chrome trace of ``record``.
+"""What py-spy prints -> plain data: ``dump --json``, the Chrome trace of ``record``, and its log.
 
-Both raise ValueError where the text is not what py-spy writes.
+The first two raise ValueError where the text is not what py-spy writes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from typing import Any
 
 from gpuwhy.observe.observation import Frame
@@ -19,6 +20,13 @@ _THREAD = re.compile(r"thread \((0[xX][0-9a-fA-F]{1,13}|[0-9]{1,15})\)(?:: (.*))
 _ERRORS = re.compile(r"Errors: ([0-9]{1,18})\b")
 LONGEST_S = 3600.0
 """A record takes seconds; what is beyond this is no time."""
+_LOGGED = re.compile(
+    r"^\[([0-9]{4}(?:-[0-9]{2}){2}T[0-9]{2}(?::[0-9]{2}){2}\.[0-9]{6})[0-9]*Z +[A-Z]+ +([\w:]+)\]"
+    r" (.*(?:\n[ \t].*)*)\n?",
+    re.MULTILINE,
+)
+"""An entry of env_logger: UTC to the nanosecond, module, text; further lines are indented."""
+_FAILED_READ = re.compile(r"Failed to get stack trace from [0-9]+: .*\bthread ([0-9]{1,20})$")
 _COPY_FAILED = re.compile(r"Failed to copy|Bad address|os error 14\b")
 
 
@@ -36,11 +44,13 @@ class DumpedThread:
 
 @dataclass(slots=True)
 class TracedThread:
-    """One thread over a record: its stack from each change on, seconds since the record began."""
+    """One thread over a record: its stack from each change on, seconds since the record began.
+    ``key`` is py-spy's own id of it, a pthread id."""
 
     tid: int
     name: str
     changes: list[tuple[float, list[Frame]]] = field(default_factory=list)  # leaf first
+    key: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +101,12 @@ def _trace(events: Sequence[Mapping[str, Any]]) -> Trace:
             raise ValueError(f"a time of {event['ts']} us")
         by_thread.setdefault(event["tid"], []).append(event)
     end = max((event["ts"] for event in events), default=0) / 1e6
-    threads = [_traced(own, end) for own in by_thread.values()]
+    threads = [_traced(key, own, end) for key, own in by_thread.items()]
     return Trace(end, [thread for thread in threads if thread.changes])
 
 
-def _traced(events: Iterable[Mapping[str, Any]], end: float) -> TracedThread:
-    thread = TracedThread(0, "")
+def _traced(key: int, events: Iterable[Mapping[str, Any]], end: float) -> TracedThread:
+    thread = TracedThread(0, "", key=key)
     stack: list[Frame] = []
     at: float | None = None
     for event in events:
@@ -126,10 +136,39 @@ def _change(thread: TracedThread, at: float, stack: list[Frame]) -> None:
         thread.changes.append((at, frames[::-1]))
 
 
+@dataclass(frozen=True, slots=True)
+class FailedRead:
+    """A sample of a record that failed at ``t`` (UTC) as the stack of thread ``key`` was read."""
+
+    t: float
+    key: int
+
+
 def failed_samples(messages: str) -> int:
     """Samples of a record in which reading failed midway, from its closing line."""
     found = _ERRORS.search(messages)
     return int(found[1]) if found else 0
+
+
+def failed_reads(messages: str) -> list[FailedRead]:
+    """The failed samples of a record of which the log tells the thread."""
+    entries = ((entry[1], _FAILED_READ.match(entry[3])) for entry in _LOGGED.finditer(messages))
+    return [FailedRead(_utc(at), int(found[1])) for at, found in entries if found]
+
+
+def began(messages: str) -> float | None:
+    """When a record's clock started (UTC): right after its settings were logged."""
+    entries = _LOGGED.finditer(messages)
+    return next((_utc(entry[1]) for entry in entries if entry[2] == "py_spy::config"), None)
+
+
+def without_log(messages: str) -> str:
+    """What py-spy said, without its log."""
+    return _LOGGED.sub("", messages)
+
+
+def _utc(text: str) -> float:
+    return datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp()
 
 
 def is_torn_read(messages: str) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from gpuwhy.observe.locals import counters, worker_index
 from gpuwhy.observe.observation import Frame, Observation
-from gpuwhy.observe.pyspy_formats import DumpedThread, Trace
+from gpuwhy.observe.pyspy_formats import DumpedThread, FailedRead, Trace
 from gpuwhy.observe.source_text import SourceText
-from gpuwhy.observe.stacks_spans import LONGEST_S, spans
+from gpuwhy.observe.stacks_spans import LONGEST_S, Known, spans
+from gpuwhy.observe.stacks_still import stands_still
 from gpuwhy.observe.stacks_torn import has_thread_root, is_torn, own_part
 
 _FIRST_DT_S = 0.1
@@ -35,15 +36,16 @@ class StackReader:
     main_tids: frozenset[int]
     text: SourceText
     torn: int = 0
-    _rooted: set[int] = field(default_factory=set)
-    _recorded_to: float | None = None  # UTC
+    _known: Known = field(default_factory=Known)
     _dumped_at: float | None = None  # UTC
 
-    def record(self, trace: Trace, start: float, hz: int) -> list[Observation]:
-        """A record that began at ``start`` (UTC) and sampled ``hz`` times a second."""
-        seen, torn = spans(trace, start, hz, self._recorded_to, self._rooted)
+    def record(
+        self, trace: Trace, start: float, hz: int, failed: Sequence[FailedRead] = ()
+    ) -> list[Observation]:
+        """A record that began at ``start`` (UTC) and sampled ``hz`` times a second; ``failed`` are
+        the samples that gave no stack."""
+        seen, torn = spans(trace, start, hz, self._known, failed, self._still)
         self.torn += torn
-        self._recorded_to = max((span.t + span.dt for span in seen), default=self._recorded_to)
         return [self._stack(span.t, span.dt, span.tid, span.name, span.frames) for span in seen]
 
     def dump(self, threads: Iterable[DumpedThread], seen: float) -> list[Observation]:
@@ -66,8 +68,8 @@ class StackReader:
     def _whole(self, threads: Iterable[DumpedThread]) -> Iterable[DumpedThread]:
         for thread in threads:
             if has_thread_root(thread.frames):
-                self._rooted.add(thread.tid)
-            if is_torn(thread.frames, rooted=thread.tid in self._rooted):
+                self._known.rooted.add(thread.tid)
+            if is_torn(thread.frames, rooted=thread.tid in self._known.rooted):
                 self.torn += 1
             else:
                 yield thread
@@ -90,6 +92,9 @@ class StackReader:
             "main": main,
             "frames": self._with_call(frames),
         }
+
+    def _still(self, frames: Sequence[Frame]) -> bool:
+        return stands_still(self._with_call(list(frames)))
 
     def _with_call(self, frames: list[Frame]) -> list[Frame]:
         leaf = frames[0]

@@ -184,7 +184,8 @@ class Watch:
             self.ended = True
             return []
         if not outcome.ok:
-            self._fail(now, "it did not answer in time" if running.overdue else outcome.messages)
+            said = pyspy_formats.without_log(outcome.messages)
+            self._fail(now, "it did not answer in time" if running.overdue else said)
             return []
         try:
             out = self._read(kind, running, outcome)
@@ -201,9 +202,13 @@ class Watch:
             out = self._reader.dump(pyspy_formats.parse_dump(outcome.data), outcome.written)
         else:
             trace = pyspy_formats.parse_trace(outcome.data)
-            # py-spy's clock starts as it does, and stops as it writes: two bounds of one offset.
-            start = max(outcome.written - trace.end, running.capture.began)
-            out = self._reader.record(trace, start, running.hz)
+            start = pyspy_formats.began(outcome.messages) or max(
+                # py-spy's clock starts as it does, and stops as it writes: two bounds.
+                outcome.written - trace.end,
+                running.capture.began,
+            )
+            failed = pyspy_formats.failed_reads(outcome.messages)
+            out = self._reader.record(trace, start, running.hz, failed)
             self._means.tally.torn += pyspy_formats.failed_samples(outcome.messages)
         self._means.tally.torn += self._reader.torn - torn
         self._means.tally.reads += 1
