@@ -66,7 +66,7 @@ def ncu(
         f"--launch-count {launches}",
         *(f"--section {section}" for section in SECTIONS),
         "--clock-control none",
-        f'--csv --page details --log-file "{report}"',
+        f'--csv --page raw --log-file "{report}"',
     ]
     if kernels:
         # The pattern is in quotes for the shell: templates and namespaces are left out of names.

@@ -115,14 +115,33 @@ def test_a_short_wait_after_a_synchronise_is_the_synchronise(tmp_path: Path) -> 
 
 def test_work_that_was_queued_waits_for_something_else(tmp_path: Path) -> None:
     gpu = gpu_of(with_gap(lambda file: None, late=1_010), tmp_path)
-    assert parts(gpu) == {"latency": 210, "queued": 4_800}
+    assert parts(gpu) == {"latency": 200, "between": 10, "queued": 4_800}
 
 
-def test_a_gap_between_kernels_of_a_queue_is_launch_latency(tmp_path: Path) -> None:
+def test_between_kernels_of_a_queue_the_gpu_is_at_its_own_pace(tmp_path: Path) -> None:
+    """As the counters of a running GPU have it: busy."""
     made = KinetoFile()
     for i in range(10):
         made.launch(900 + i * 6, 1_000 + i * 102, 100)
-    assert parts(gpu_of(made, tmp_path))["latency"] == pytest.approx(9 * 2 + 100)
+    gpu = gpu_of(made, tmp_path)
+    assert parts(gpu) == {"between": 9 * 2, "latency": 100}
+    assert gpu.accounts["compute"] == pytest.approx((1_000 + 18) / 1_118)
+
+
+def test_what_was_launched_only_just_is_launch_latency(tmp_path: Path) -> None:
+    """One launch after the other, each 5 us before the GPU falls idle."""
+    made = KinetoFile()
+    for i in range(10):
+        made.launch(995 + i * 102, 1_000 + i * 102, 100)
+    assert parts(gpu_of(made, tmp_path)).get("between", 0) == 0
+
+
+def test_work_launched_before_the_record_began_was_queued(tmp_path: Path) -> None:
+    made = KinetoFile()
+    for i in range(5):
+        made.activity(None, 1_000 + i * 102, 100)
+    made.launch(1_050, 1_510, 100)
+    assert parts(gpu_of(made, tmp_path)) == {"between": 5 * 2}
 
 
 def test_without_calls_nothing_is_claimed(tmp_path: Path) -> None:

@@ -37,11 +37,12 @@ def exported(report: Path) -> Iterator[Path]:
 
 
 def ncu_csv_of(report: Path) -> str:
-    """The details page of an ``.ncu-rep`` as CSV; raises TraceError as ``exported`` does."""
+    """The raw page of an ``.ncu-rep`` as CSV (the details page has no stalls); raises TraceError as
+    ``exported`` does."""
     _check(report)
-    elsewhere = f"ncu --import {report.name} --csv --page details > {report.stem}.csv"
+    elsewhere = f"ncu --import {report.name} --csv --page raw > {report.stem}.csv"
     tool = _tool("ncu", report, elsewhere)
-    return _run([tool, "--import", str(report), "--csv", "--page", "details"], report, elsewhere)
+    return _run([tool, "--import", str(report), "--csv", "--page", "raw"], report, elsewhere)
 
 
 def _check(report: Path) -> None:

@@ -60,6 +60,29 @@ NEXT = {
 }
 
 
+STALLS = {
+    "long scoreboard": "for global, local or texture memory",
+    "short scoreboard": "for shared memory or special functions",
+    "gmma": "for matrix products of the tensor cores",
+    "math pipe throttle": "for a busy arithmetic pipe",
+    "mio throttle": "for the queue of memory input and output",
+    "lg throttle": "for the queue of global and local memory",
+    "tex throttle": "for the queue of the texture unit",
+    "barrier": "for other warps of their block",
+    "membar": "for a memory barrier",
+    "wait": "a fixed number of cycles for the instruction before",
+    "dispatch stall": "for the dispatcher",
+    "branch resolving": "for a branch",
+    "no instruction": "for an instruction, or for one to be fetched",
+    "imc miss": "for constants",
+    "drain": "for their last stores",
+    "sleeping": "asleep",
+}
+"""What warps wait for (Nsight Compute, Profiling Guide, warp stall reasons)."""
+
+NO_STALLS = "This page of ncu has no stalls: ncu --import REPORT --csv --page raw has them."
+
+
 def table(kernels: Sequence[Kernel]) -> Table:
     """A row for each kernel and launch shape: means over its launches, most time first."""
     groups: dict[tuple[str, str, str], list[Kernel]] = defaultdict(list)
@@ -67,7 +90,8 @@ def table(kernels: Sequence[Kernel]) -> Table:
         groups[kernel.name, kernel.grid, kernel.block].append(kernel)
     rows = [_row(members) for members in groups.values()]
     rows.sort(key=lambda row: -(row.get("time") or 0.0))
-    return Table("kernels", "Kernels, and what each is bound by", COLUMNS, rows, shown=25)
+    note = "" if any("stall" in row for row in rows) else NO_STALLS
+    return Table("kernels", "Kernels, and what each is bound by", COLUMNS, rows, note, shown=25)
 
 
 COLUMNS = (
@@ -106,7 +130,10 @@ def _row(members: Sequence[Kernel]) -> Row:
             row[key] = round(total, 9)
     if stalls:
         row["stall"] = max(set(stalls), key=stalls.count).replace("_", " ")
-    return row | {"bound": bound, "next_action": NEXT[bound], "why": BOUND_WORDS[bound]}
+    why = BOUND_WORDS[bound]
+    if row.get("stall") in STALLS:
+        why += f"; its warps wait most {STALLS[row['stall']]}"
+    return row | {"bound": bound, "next_action": NEXT[bound], "why": why}
 
 
 def advice(table: Table, style: Style) -> str:
@@ -115,4 +142,5 @@ def advice(table: Table, style: Style) -> str:
     for row in table.rows[:ADVISED]:
         lines.append(style.paint(printable(row["kernel"]), "bold") + ": " + row["why"])
         lines += style.column("next", row["next_action"])
-    return "\n".join([*lines, "", style.paint(NOTE, "dim")]) + "\n"
+    notes = [style.paint(note, "dim") for note in (table.note, NOTE) if note]
+    return "\n".join([*lines, "", *notes]) + "\n"

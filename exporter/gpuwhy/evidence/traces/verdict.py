@@ -26,10 +26,11 @@ NO_STACKS = Blind(
     "the trace was taken without stacks, so no line of Python can be named",
     "profile with with_stack=True, or gpuwhy profile on the running job",
 )
-WITH_STACKS = Blind(
+PROFILER = Blind(
     "profiler",
-    "recording stacks slows the host: launch and host are larger here than without it",
-    "profile again without with_stack to see their true size",
+    "recording slows the host, with stacks most: launch and host are larger here than without it, "
+    "and data is smaller",
+    "compare the steps with the job's own; gpuwhy diagnose on the running job sees their true size",
 )
 NO_STEPS = Blind(
     "steps",
@@ -128,7 +129,7 @@ def cannot_see(facts: Facts) -> list[Blind]:
         (bool(len(trace.calls.start)) and not len(trace.spans.start), NO_HOST),
         (gpu.steps is None, NO_STEPS),
         (not facts.culprits.can_see, NO_STACKS),
-        (facts.culprits.can_see, WITH_STACKS),
+        (True, PROFILER),
         (bool(gpu.comm.total) and not facts.peers, ONE_RANK),
         (trace.origin_ns is None, NO_UTC),
         (True, NO_LIMITS),

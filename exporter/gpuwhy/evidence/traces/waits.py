@@ -24,6 +24,7 @@ WORDS = {
     "python": "Python, or an operator on the CPU",
     "dispatch": "the host, launching",
     "latency": "a launch to take effect",
+    "between": "itself, from one queued kernel to the next",
     "queued": "something that the trace does not show",
     "blocked": "another thread or process, in a system call of the host",
     "blind": "something on the host that the trace does not show",
