@@ -27,6 +27,18 @@ _PYTHON_LIB = re.compile(rb"/(?:lib)?python(3\.\d+)[a-z]*[/.]")
 _PYTHON_EXE = re.compile(r"^(?:python|pypy)(\d(?:\.\d+)?)?[a-z]*$")
 
 
+_IO = re.compile(rb"^(rchar|read_bytes|write_bytes):\s*(\d{1,20})$", re.MULTILINE)
+_IO_NAMES = {b"read_bytes": "read_bytes", b"write_bytes": "write_bytes", b"rchar": "read_chars"}
+_SWITCHES = re.compile(
+    rb"^(voluntary_ctxt_switches|nonvoluntary_ctxt_switches):\s*(\d{1,20})$", re.MULTILINE
+)
+_SWITCHES_NAMES = {
+    b"voluntary_ctxt_switches": "voluntary",
+    b"nonvoluntary_ctxt_switches": "involuntary",
+}
+_CPUS_ALLOWED = re.compile(rb"^Cpus_allowed_list:\s*(\S+)", re.MULTILINE)
+
+
 @dataclass(frozen=True, slots=True)
 class Stat:
     """The fields of ``/proc/PID/stat`` that are of use; times are seconds of CPU."""
@@ -135,33 +147,20 @@ def read_run_delay(base: str) -> float | None:
 
 def read_io(base: str) -> dict[str, int] | None:
     """``/proc/PID/io``: needs the right to trace the process."""
-    table = _table(read_small(f"{base}/io"), b":")
-    names = {"read_bytes": b"read_bytes", "write_bytes": b"write_bytes", "read_chars": b"rchar"}
-    found = {ours: table[theirs] for ours, theirs in names.items() if theirs in table}
-    return found or None
+    found = _IO.findall(read_small(f"{base}/io") or b"")
+    return {_IO_NAMES[name]: int(value) for name, value in found} or None
 
 
 def read_status(base: str) -> dict[str, int]:
     """Of ``/proc/PID/status``: context switches of the main thread so far (``voluntary``,
     ``involuntary``), and the number of CPUs that it is allowed (``affinity``, cpusets included)."""
     content = read_small(f"{base}/status") or b""
-    table = _table(content[-512:], b":")  # they stand at its end
-    names = {"voluntary": b"voluntary_ctxt_switches", "involuntary": b"nonvoluntary_ctxt_switches"}
-    found = {ours: table[theirs] for ours, theirs in names.items() if theirs in table}
-    cpus = re.search(rb"^Cpus_allowed_list:\s*(\S+)", content, re.MULTILINE)
+    switches = _SWITCHES.findall(content, max(0, len(content) - 512))  # they stand at its end
+    found = {_SWITCHES_NAMES[name]: int(value) for name, value in switches}
+    cpus = _CPUS_ALLOWED.search(content)
     if cpus is not None:
         found["affinity"] = len(parse_cpu_list(cpus[1].decode(errors="replace")))
     return found
-
-
-def _table(content: bytes | None, separator: bytes) -> dict[bytes, int]:
-    table: dict[bytes, int] = {}
-    for line in (content or b"").splitlines():
-        name, _, value = line.partition(separator)
-        count = number(value)
-        if count is not None:
-            table[name] = count
-    return table
 
 
 def read_argv(base: str) -> list[str]:
