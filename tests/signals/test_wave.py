@@ -55,6 +55,15 @@ def test_a_power_that_wanders_has_no_period() -> None:
         assert wave.period_s is None, (seed, wave)
 
 
+def test_the_rings_own_spikes_are_no_wave() -> None:
+    random = np.random.default_rng(5)
+    power = 680 + random.normal(0, 30, 1000)
+    power[::5] += 50
+    wave = find_wave(track([float(x) for x in power]), 1020.0)
+    assert wave is not None
+    assert wave.period_s is None
+
+
 def test_periods_shorter_than_the_ring_can_show_are_not_made_up() -> None:
     wave = find_wave(track(square(0.04, 0.5)), 1020.0)
     assert wave is not None

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpuwhy.ledger.evidence import function_for
+from gpuwhy.ledger import thresholds as th
+from gpuwhy.ledger.evidence import data_function, function_for
 from gpuwhy.ledger.summary import Window
+
+WORKING_CPU = 0.4
+"""Cores below which a worker that is at work waits for something that is no CPU."""
 
 
 def next_action(account: str, reason: str | None, window: Window) -> str:
@@ -14,45 +18,53 @@ def next_action(account: str, reason: str | None, window: Window) -> str:
 
 
 def _data(reason: str | None, window: Window) -> str:
-    where = window.worker_function() or window.function("data_inline", "data_sampler")
+    where = data_function(reason, window)
     name = where[0] if where else "the dataset"
+    inline = window.phase("data_inline", "data_sampler") or 0.0
     if reason == "sampler":
         return f"The sampler runs in the main process: make {name} cheaper or precompute its order."
     if reason == "worker-start":
         return "Workers are started anew for each epoch: set persistent_workers=True."
-    if reason == "inline" or window.queue("workers") is None:
-        if window.phase("data_inline"):
-            return (
-                f"The rank loads its own batches in {name}: give the DataLoader num_workers > 0, "
-                "and move the work out of the main process."
-            )
+    if reason == "inline" or (reason != "waiting" and inline > (window.phase("data_wait") or 0.0)):
+        return (
+            f"The rank makes its own batches in {name}: move that out of the main process "
+            "(DataLoader: num_workers > 0; else a pool of processes that works ahead)."
+        )
+    if window.queue("workers") is None:
         return f"Find what the loader waits for: gpuwhy profile; then make {name} cheaper."
     return _loaders(name, window)
 
 
 def _loaders(name: str, window: Window) -> str:
+    """What limits the workers: cores, a wait that is no work, or the work itself."""
     workers = window.queue("workers") or 0.0
-    cpu = window.run("worker_cpu")
+    cpu, delay = window.run("worker_cpu"), window.run("worker_delay")
     cores, host = window.run("worker_cores"), window.run("host_cores")
     if cores is not None and host is not None and cores < min(host, workers):
         return (
             f"The workers may run on {cores:.0f} of {host:.0f} CPUs only: undo the CPU "
             "affinity (taskset, KMP_AFFINITY, OMP_PROC_BIND, the launcher's binding)."
         )
-    delay = window.run("worker_delay")
-    if delay is not None and delay >= 0.3:
+    if delay is not None and delay >= th.STARVED_DELAY:
         return (
             f"Workers want a CPU and do not get one {delay:.0%} of the time: the host's CPUs are "
             "used up. Give the job more cores, or start fewer workers and other processes."
         )
-    if cpu is not None and cpu < 0.4:
+    if cpu is not None and cpu < WORKING_CPU:
         return (
             f"Workers are at work in {name} but hardly use a CPU ({cpu:.2f} cores each): they wait "
             "for storage or network. Bring the data nearer (local disk, cache, larger shards)."
         )
-    room = (host or 0.0) - workers
-    more = f", or add workers ({workers:.0f} now)" if room >= workers else ""
+    more = f", or add workers ({workers:.0f} now)" if _room(workers, window) else ""
     return f"Make {name} cheaper: do it once ahead of time{more}."
+
+
+def _room(workers: float, window: Window) -> bool:
+    """Would more workers have cores to run on?"""
+    allowed = [c for c in (window.run("allowed_cores"), window.run("worker_cores")) if c]
+    room = min([*allowed, window.run("host_cores") or 0.0])
+    idle = window.run("host_idle")
+    return room >= 2 * workers and (idle is None or idle >= max(1.0, workers / 2))
 
 
 def _launch(reason: str | None, window: Window) -> str:
@@ -60,8 +72,9 @@ def _launch(reason: str | None, window: Window) -> str:
     small = sm is not None and sm < 0.1
     first = "Kernels are tiny: " if small else "The host cannot launch fast enough: "
     return (
-        first + "torch.compile or CUDA Graphs, a fused optimizer (fused=True), a larger batch. "
-        "gpuwhy nsys prints the command that shows which kernels."
+        first + "compile the step (torch.compile, jax.jit) or capture it (CUDA Graphs), take a "
+        "fused optimizer (fused=True), a larger batch. gpuwhy nsys prints the command that shows "
+        "which kernels."
     )
 
 
@@ -126,7 +139,7 @@ def _throttle(reason: str | None, window: Window) -> str:
 def _quota(reason: str | None, window: Window) -> str:
     quota, cores = window.run("quota_cores"), window.run("allowed_cores")
     if reason == "cpu-quota":
-        now = f" ({quota:g} cores now)" if quota else ""
+        now = f" ({quota:.3g} {'core' if quota == 1 else 'cores'} now)" if quota else ""
         return (
             f"The container's CPU quota{now} holds the job up: raise it to a core for the rank and "
             "one for each worker (cpu limit, cpu.max), or drop it."
@@ -136,10 +149,17 @@ def _quota(reason: str | None, window: Window) -> str:
             "Other processes use up the host's CPUs: move them, or give the job cores of its own "
             "(cpuset, Slurm --exclusive)."
         )
-    fewest = [c for c in (cores, window.run("worker_cores")) if c is not None]
-    cores = min(fewest) if fewest else None
+    few, workers = window.run("worker_cores"), window.run("workers") or 0.0
+    if few is not None and workers > few and few < (cores or 0.0):
+        return (
+            f"The {workers:.0f} workers share {few:.0f} of the {cores:.0f} CPUs that the rank may "
+            "use: undo their affinity (worker_init_fn, taskset, KMP_AFFINITY, OMP_PROC_BIND). More "
+            "workers would not help."
+        )
+    known = [c for c in (cores, few) if c is not None]
+    some = f"on {min(known):.0f} CPUs" if known else "on some CPUs"
     return (
-        f"The job may run on {cores or 0:.0f} CPUs only while others are free: widen its cpuset or "
+        f"The job may run {some} only while others are free: widen its cpuset or "
         "affinity (taskset, Slurm --cpus-per-task, KMP_AFFINITY)."
     )
 

@@ -47,6 +47,9 @@ def _data(window: Window, found: _Evidence) -> None:
     inline = window.phase("data_inline", "data_sampler")
     if (inline or 0.0) >= NOTICEABLE:
         found.add("host time making the batch itself", inline, "ratio", "stacks")
+    starting = window.phase("data_worker_start")
+    if (starting or 0.0) >= NOTICEABLE:
+        found.add("host time starting workers", starting, "ratio", "stacks")
     found.add("workers at work", window.queue("busy_workers"), "workers", "stacks")
     found.add("workers in all", window.queue("workers"), "workers", "processes")
     found.add("batches ready (estimate)", window.queue("ready"), "batches", "stacks")
@@ -55,8 +58,8 @@ def _data(window: Window, found: _Evidence) -> None:
     if (delay or 0.0) >= NOTICEABLE:
         found.add("workers waited for a CPU", delay, "ratio", "processes")
     where = window.worker_function()
-    if where is not None:
-        share = window.worker_share(where[0])
+    share = window.worker_share(where[0]) if where is not None else None
+    if where is not None and (share or 0.0) >= 0.1:
         found.add(f"workers' time in {where[0]}", share, "ratio", "stacks")
 
 
@@ -77,9 +80,10 @@ def _host(window: Window, found: _Evidence) -> None:
     device = window.phase("sync", "framework")
     if (device or 0.0) >= NOTICEABLE:
         found.add("host time waiting for the device", device, "ratio", "stacks")
-    logging = window.phase("logging")
-    if (logging or 0.0) >= NOTICEABLE:
-        found.add("host time logging", logging, "ratio", "stacks")
+    for phase, text in (("logging", "logging"), ("gc", "collecting garbage")):
+        share = window.phase(phase)
+        if (share or 0.0) >= NOTICEABLE:
+            found.add(f"host time {text}", share, "ratio", "stacks")
     found.add("batches ready (estimate)", window.queue("ready"), "batches", "stacks")
     if any(run.straggler for run in window.runs):
         found.add("other ranks in sight that wait for this one", window.last.peers, "ranks", "gpm")
@@ -131,6 +135,8 @@ def _quota(window: Window, found: _Evidence) -> None:
     found.add("CPU used by a worker", window.run("worker_cpu"), "cores", "processes")
     found.add("CPUs of the host", window.run("host_cores"), "cores", "host")
     found.add("main thread waited for a CPU", window.run("run_delay"), "ratio", "processes")
+    found.add("workers waited for a CPU", window.run("worker_delay"), "ratio", "processes")
+    found.add("CPUs of the host that are free", window.run("host_idle"), "cores", "host")
 
 
 def _stalled(window: Window, found: _Evidence) -> None:
@@ -173,11 +179,23 @@ though it may take longer."""
 def function_for(account: str, reason: str | None, window: Window) -> Function | None:
     """The hottest user function behind a cause; None where no function is to blame."""
     if account == "data":
-        inline = window.function("data_inline", "data_sampler")
-        return window.worker_function() or inline or window.function("data_wait")
+        return data_function(reason, window)
     if account == "stalled":
         return window.function(*dict.fromkeys(p for r in window.runs for p in r.functions))
     if account == "host" and (working := window.function(*_HOST_PHASES.get(reason or "", ()))):
         return working
     phases = _PHASES.get(account)
     return window.function(*phases) if phases else None
+
+
+def data_function(reason: str | None, window: Window) -> Function | None:
+    """Where the batches are made: in the rank itself, or in its workers."""
+    if reason == "worker-start":
+        return window.function("data_worker_start")
+    own = {"inline": "data_inline", "sampler": "data_sampler"}.get(reason or "")
+    if own is None:  # a straggler, or no GPU in sight: where the time is
+        inline = window.phase("data_inline", "data_sampler") or 0.0
+        own = "data_inline" if inline > (window.phase("data_wait") or 0.0) else None
+    found = window.function(own, "data_inline", "data_sampler") if own else None
+    inline_too = window.function("data_inline", "data_sampler")
+    return found or window.worker_function() or inline_too or window.function("data_wait")

@@ -21,6 +21,10 @@ SLOW_WINDOW_S, SLOW_FROM_S = 170.0, 2.5
 """Periods from SLOW_FROM_S are sought over SLOW_WINDOW_S, so that eight of them are in it (20 s is
 the longest)."""
 SLOW_PERIODS, SLOW_STRENGTH = 4.0, 0.4  # a power that wanders has slow peaks of 0.3 now and then
+SHARP, SHARP_STRENGTH = 0.25, 0.6
+"""A peak of one sample, with this share of it at most on either side, is the instrument's: the ring
+of an H200 has spikes of its own every 100 ms. A GPU that really works in bursts that short is clear
+of them."""
 AGAIN = 0.5  # a period repeats: correlation at twice the lag, as a share of that at the lag
 
 
@@ -105,7 +109,7 @@ def _period(power: NDArray[np.float64], step: float, depth: float) -> Wave:
         for i in range(2, limit)
         if correlation[i] >= correlation[i - 1]
         and correlation[i] > correlation[i + 1]
-        and correlation[i] >= MIN_STRENGTH
+        and correlation[i] >= _least(correlation, i)
         and _again(correlation, i)
     ]
     if not peaks:
@@ -116,6 +120,11 @@ def _period(power: NDArray[np.float64], step: float, depth: float) -> Wave:
     if lag < MIN_SAMPLES:
         return Wave(None, 0.0, depth)
     return Wave(lag * step, float(correlation[first]), depth)
+
+
+def _least(correlation: NDArray[np.float64], lag: int) -> float:
+    beside = max(float(correlation[lag - 1]), float(correlation[lag + 1]))
+    return SHARP_STRENGTH if beside < SHARP * correlation[lag] else MIN_STRENGTH
 
 
 def _again(correlation: NDArray[np.float64], lag: int) -> bool:
