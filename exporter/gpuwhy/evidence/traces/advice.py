@@ -76,15 +76,16 @@ def _host(facts: Facts, function: Function | None) -> str:
 
 
 def _comm(facts: Facts, function: Function | None) -> str:
-    if facts.met is not None and facts.met.straggler is not None:
+    if facts.met is not None and facts.met.straggler not in (None, facts.place):
         return "This rank waits for a later one: mend what the late rank's verdict says."
     if not facts.peers:
         return (
             "Give the traces of all ranks together to tell waiting for a late rank from the "
             "transfer itself; gpuwhy diagnose does so on the running job."
         )
+    seen = "This rank is the last to come" if facts.straggler else "No rank stands out"
     return (
-        "No rank stands out, so the transfer itself is not hidden: larger buckets "
+        f"{seen}, so the transfer itself is not hidden: larger buckets "
         "(bucket_cap_mb), gradient_as_bucket_view=True, less to send (bf16 gradients), and "
         "NCCL_DEBUG=INFO for the links in use."
     )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwhy.evidence.traces.gpu import Gpu
-from gpuwhy.evidence.traces.intervals import overlap
+from gpuwhy.evidence.traces.intervals import Times, intersect, overlap, union
 from gpuwhy.evidence.traces.tables import WHO, Column, Row, Table, ratio, seconds
 from gpuwhy.evidence.traces.trace import Message
 
@@ -25,8 +25,12 @@ _KIND = re.compile(
     r"|barrier)",
     re.IGNORECASE,
 )
+_ON_THE_HOST = re.compile(r"^(gloo|mpi|ucc):")
 TOGETHER = ("all_reduce", "reduce_scatter", "all_gather", "all_to_all", "barrier")
 """Collectives that end on every rank at once: none can leave before the last has come."""
+
+Key = tuple[str, str, str]
+"""Kind, process group, step."""
 
 LATE_NS = 50_000
 """A rank that comes later than this on average is late; less is the jitter of launches."""
@@ -53,7 +57,35 @@ def table(who: Row, gpu: Gpu) -> list[Row]:
         name = gpu.trace.names[gpu.activities.name[row]]
         groups[kind_of(name, message), message.group if message else ""].append(row)
     made = [{**who, **_group(gpu, key, np.array(m))} for key, m in groups.items()]
+    made += [{**who, **row} for row in _host_rows(gpu)]
     return sorted(made, key=lambda row: -row["time"])
+
+
+def _host_rows(gpu: Gpu) -> list[Row]:
+    """Those of a library that works on the host: not hidden is what the GPU idled under them."""
+    spans, made = gpu.trace.spans, []
+    for name in _host_names(gpu):
+        rows = np.flatnonzero(spans.name == name)
+        starts, ends = (np.clip(edge[rows], gpu.window.start, gpu.window.end)
+                        for edge in (spans.start, spans.end))  # fmt: skip
+        inside = ends > starts
+        if not inside.any():
+            continue
+        exposed = intersect(gpu.idle, union(starts[inside], ends[inside])).total
+        made.append(
+            {
+                "collective": f"{kind_of(gpu.trace.names[name], None)} on the host",
+                "count": int(inside.sum()),
+                "time": seconds((ends - starts)[inside].sum()),
+                "exposed": seconds(exposed),
+                "exposed_ratio": ratio(exposed, gpu.window.length),
+            }
+        )
+    return made
+
+
+def _host_names(gpu: Gpu) -> list[int]:
+    return [i for i, name in enumerate(gpu.trace.names) if _ON_THE_HOST.match(name)]
 
 
 def _rows(gpu: Gpu) -> NDArray[np.int64]:
@@ -115,8 +147,8 @@ def lateness(gpus: Sequence[Gpu]) -> Lateness | None:
             matched.append(np.stack(lengths).astype(np.float64))
     if not matched:
         return None
-    durations = np.concatenate(matched, axis=1)
-    waited = durations - durations.min(axis=0)
+    durations, own = np.moveaxis(np.concatenate(matched, axis=1), 2, 0)
+    waited = np.clip(own - own.min(axis=0), 0, None)
     late = (durations.max(axis=0) - durations).mean(axis=1)
     last = np.bincount(durations.argmin(axis=0), minlength=len(gpus)) / durations.shape[1]
     first = int(late.argmax())
@@ -131,26 +163,50 @@ def lateness(gpus: Sequence[Gpu]) -> Lateness | None:
     )
 
 
-def _sequence(gpu: Gpu) -> dict[tuple[str, str, str], NDArray[np.int64]]:
-    """Durations of the collectives of each step, kind and group, in order; whole file. Those that
-    do not end on all ranks together (broadcast, send) are left out."""
+def _sequence(gpu: Gpu) -> dict[Key, NDArray[np.int64]]:
+    """The collectives of each step, kind and group, in order; whole file: how long each took, and
+    how much of that no earlier one covers. Those that do not end on all ranks together (broadcast,
+    send) are left out."""
     rows = np.flatnonzero(gpu.collective)
-    found: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    found = _host_sequence(gpu)
     for row, step in zip(rows.tolist(), _step_names(gpu, rows), strict=True):
         message = gpu.trace.messages.get(int(gpu.activities.correlation[row]))
         kind = kind_of(gpu.trace.names[gpu.activities.name[row]], message)
         if kind in TOGETHER:
             length = int(gpu.activities.end[row] - gpu.activities.start[row])
-            found[kind, message.group if message else "", step].append(length)
+            found[kind, message.group if message else "", step].append((length, length))
     return {key: np.array(lengths) for key, lengths in found.items()}
+
+
+def _host_sequence(gpu: Gpu) -> dict[Key, list[tuple[int, int]]]:
+    """The same of a library that works on the host (gloo): several may be under way at once."""
+    found: dict[Key, list[tuple[int, int]]] = defaultdict(list)
+    spans = gpu.trace.spans
+    for name in _host_names(gpu):
+        kind = kind_of(gpu.trace.names[name], None)
+        rows = np.flatnonzero(spans.name == name)
+        if kind in TOGETHER:
+            starts, ends = spans.start[rows], spans.end[rows]
+            covered = np.maximum.accumulate(np.append(starts[:1], ends[:-1]))
+            own = np.clip(ends - np.maximum(starts, covered), 0, None)
+            lengths = zip((ends - starts).tolist(), own.tolist(), strict=True)
+            for length, step in zip(lengths, _steps_at(gpu, starts), strict=True):
+                found[kind, "on the host", step].append(length)
+    return found
 
 
 def _step_names(gpu: Gpu, rows: NDArray[np.int64]) -> list[str]:
     """The name of the step in which each was launched; ranks may have been cut differently."""
-    steps = gpu.steps
-    if steps is None or not len(gpu.calls.start):
+    if not len(gpu.calls.start):
         return [""] * len(rows)
-    at = gpu.calls.start[np.maximum(gpu.launch[rows], 0)]
+    return _steps_at(gpu, gpu.calls.start[np.maximum(gpu.launch[rows], 0)])
+
+
+def _steps_at(gpu: Gpu, at: Times) -> list[str]:
+    """The step of the host at each of these times."""
+    steps = gpu.steps
+    if steps is None:
+        return [""] * len(at)
     place = np.searchsorted(steps.starts, at, side="right") - 1
     return [steps.names[i] if i >= 0 else "before" for i in place.tolist()]
 

@@ -84,11 +84,17 @@ def _late(facts: Facts, items: _Items) -> None:
 
 
 def _comm(facts: Facts, items: _Items) -> None:
+    share, _, longest = _part(facts, "comm")
+    if share >= 0.005:
+        items.note("GPU idle while the host is in a collective", share, "ratio")
+        items.note_time("longest of them", longest)
     exposed = facts.gpu.exposed_comm.total / facts.gpu.window.length
-    items.note("in collectives that nothing else hides", exposed, "ratio")
+    if exposed:
+        items.note("in collectives that nothing else hides", exposed, "ratio")
     items.note("of it waiting for a later rank, at most", facts.waited_ratio, "ratio")
-    hidden = 1.0 - facts.gpu.exposed_comm.total / max(1, facts.gpu.comm.total)
-    items.note("collectives' time under the job's own kernels", hidden, "ratio")
+    if facts.gpu.comm.total:
+        hidden = 1.0 - facts.gpu.exposed_comm.total / facts.gpu.comm.total
+        items.note("collectives' time under the job's own kernels", hidden, "ratio")
     for row in facts.collectives[:2]:
         items.note_time(f"time in {row['collective']}", row["time"])
 
