@@ -95,14 +95,14 @@ def gpu(*, of_run: bool, many: bool) -> Variable:
     return _query("gpu", "GPU", text, many=many, regex=regex)
 
 
-def _annotations(select: str) -> dict[str, Any]:
+def _annotations(expr: str) -> dict[str, Any]:
     alerts = {
         "name": "Alerts",
         "datasource": DATASOURCE,
         "enable": True,
         "hide": False,
         "iconColor": palette.BAD,
-        "expr": f'ALERTS{{alertstate="firing"{"," + select if select else ""}}}',
+        "expr": expr,
         "step": "15s",
         "titleFormat": "{{alertname}}",
         "textFormat": "{{severity}} {{cause}} {{run}} GPU {{gpu}} {{host}}",
@@ -155,11 +155,11 @@ def dashboard(
     variables: Sequence[Variable],
     shelves: Sequence[Shelf],
     *,
-    alerts: str = "",
+    alerts: str,
 ) -> dict[str, Any]:
     """A dashboard of Grafana 12 and 13 (the classic schema, which both load).
 
-    ``alerts`` selects the alerts that are marked on its time axes.
+    ``alerts`` asks for the alerts that are marked on its time axes.
     """
     return {
         "uid": uid,

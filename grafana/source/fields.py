@@ -12,9 +12,6 @@ Override = dict[str, Any]
 FILLED = {"type": "color-background", "mode": "basic"}
 """A cell in the colour of its mapping; the text takes what contrasts with it."""
 
-WRAPPED = {"type": "auto", "wrapText": True}
-"""A cell whose text takes as many lines as it needs."""
-
 
 def by_name(name: str, **properties: Any) -> Override:
     """Properties of the field of this name."""

@@ -8,9 +8,9 @@ from grafana.source import dashboard as d
 from grafana.source import fleet_tables as tables
 from grafana.source import palette, words
 from grafana.source.fields import by_name, by_pattern, colored, dashed
-from grafana.source.fleet_tables import HOST, SHARES, hours
+from grafana.source.fleet_tables import HOST, HOST_OR_NONE, SHARES, hours
 from grafana.source.panels import NOT_TOLD, Panel, bars, stat, timeseries
-from grafana.source.queries import CAUSES, LOST
+from grafana.source.queries import CAUSES, LOST, firing
 from grafana.source.strips import account_names
 from grafana.source.targets import query
 
@@ -198,6 +198,6 @@ def build() -> dict[str, Any]:
             (7, [(24, activity())]),
             (6, [(24, power())]),
         ],
-        alerts='severity="critical"',
+        alerts=firing(f'severity="critical",{HOST_OR_NONE}'),
     )
     return {**made, "time": {"from": "now-24h", "to": "now"}, "refresh": "1m"}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from grafana.source import words
 from grafana.source.fields import FILLED, by_name, link
 from grafana.source.panels import Panel
-from grafana.source.queries import LOST
+from grafana.source.queries import LOST, firing
 from grafana.source.tables import table
 from grafana.source.targets import query
 
 HOST = 'host=~"$host"'
+HOST_OR_NONE = 'host=~"$host|"'
+"""Of the chosen hosts; alerts on runs have none."""
 SHARES = f"gpu_run_account:gpuwhy_device_share:ratio{{{HOST}"
 """Recorded shares of each GPU's time over 5 minutes, by run and account (throttle: and reason)."""
 
@@ -95,12 +97,11 @@ def hosts() -> Panel:
 
 def alerts() -> Panel:
     """Alerts that fire."""
-    firing = 'ALERTS{alertstate="firing",host=~"$host|"}'
     return table(
         "Which alerts fire?",
         "Alerts firing at the end of the range, with the run that they are about. Their runbooks "
         "are linked in the notifications.",
-        [query(f"count by (severity, alertname, run, host) ({firing})", table=True)],
+        [query(f"count by (severity, alertname, run, host) ({firing(HOST_OR_NONE)})", table=True)],
         columns={
             "severity": "Severity",
             "alertname": "Alert",

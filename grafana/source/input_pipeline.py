@@ -8,7 +8,7 @@ from grafana.source import dashboard as d
 from grafana.source import hosts, palette, strips, words
 from grafana.source.fields import by_gpu, by_name, dashed
 from grafana.source.panels import Panel, stat, timeseries
-from grafana.source.queries import on_rank, rate
+from grafana.source.queries import ALERTS_OF_RUN, on_rank, rate
 from grafana.source.tables import table
 from grafana.source.targets import lines, query
 
@@ -196,5 +196,5 @@ def build() -> dict[str, Any]:
             (6, [(24, hosts.disks())]),
             (6, [(24, hosts.network())]),
         ],
-        alerts='run=~"$run|"',
+        alerts=ALERTS_OF_RUN,
     )

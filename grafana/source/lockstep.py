@@ -8,7 +8,7 @@ from grafana.source import dashboard as d
 from grafana.source import palette, words
 from grafana.source.fields import by_name, by_rank, hidden, link
 from grafana.source.panels import NOT_TOLD, Panel, stat, states, timeseries
-from grafana.source.queries import on_gpu, on_rank, rate, with_rank
+from grafana.source.queries import ALERTS_OF_RUN, on_gpu, on_rank, rate, with_rank
 from grafana.source.tables import table
 from grafana.source.targets import lines, query
 from grafana.source.verdicts import ONE_GPU
@@ -16,6 +16,14 @@ from grafana.source.verdicts import ONE_GPU
 SINE = on_gpu("gpuwhy_gpu_wave_phase_sine")
 COSINE = on_gpu("gpuwhy_gpu_wave_phase_cosine")
 PERIOD = on_gpu("gpuwhy_gpu_wave_period_seconds")
+CENTRE = on_gpu("gpuwhy_gpu_wave_centre_timestamp_seconds")
+
+
+def together(expr: str, back: str) -> str:
+    """The latest value at a moment when all GPUs tell of the same ten seconds: exporters are not
+    read at the same time, and phases of different seconds cannot be compared."""
+    same = f"max({CENTRE}) == min({CENTRE})"
+    return f"last_over_time((({expr}) and on () ({same}))[{back}:5s])"
 
 
 def offset() -> str:
@@ -24,7 +32,7 @@ def offset() -> str:
     mean_sine, mean_cosine = f"scalar(avg({SINE}))", f"scalar(avg({COSINE}))"
     across = f"({SINE} * {mean_cosine} - {COSINE} * {mean_sine})"
     along = f"({COSINE} * {mean_cosine} + {SINE} * {mean_sine})"
-    return f"({across} atan2 {along}) / (2 * pi()) * {PERIOD}"
+    return together(f"({across} atan2 {along}) / (2 * pi()) * {PERIOD}", "15s")
 
 
 def in_step() -> Panel:
@@ -35,7 +43,7 @@ def in_step() -> Panel:
         "seconds of UTC on every host: 1 is all in step, 0 none. In step is what a run of many "
         "ranks is meant to be; in step and losing time means that all wait for one thing. Clocks "
         "of hosts must agree (NTP).",
-        [query(f"sqrt(avg({SINE}) ^ 2 + avg({COSINE}) ^ 2)", now=True)],
+        [query(together(f"sqrt(avg({SINE}) ^ 2 + avg({COSINE}) ^ 2)", "1m"), now=True)],
         unit="none",
         low=0,
         high=1,
@@ -276,5 +284,5 @@ def build() -> dict[str, Any]:
             (6, [(24, phase())]),
             (6, [(24, periods())]),
         ],
-        alerts='run=~"$run|"',
+        alerts=ALERTS_OF_RUN,
     )

@@ -10,9 +10,12 @@ from grafana.source import palette, words
 from grafana.source.fields import FILLED, by_name
 from grafana.source.monitor_cost import OURS, on_host
 from grafana.source.panels import Panel, stat, states
-from grafana.source.queries import rate
+from grafana.source.queries import firing, rate
 from grafana.source.tables import table
 from grafana.source.targets import query
+
+ALERTS = "Gpuwhy.*|DcgmExporterDown|GPUSourceMissing|NotificationsFailing|GPULost|NetworkPortDown"
+"""Those that lead here."""
 
 
 def exporters() -> Panel:
@@ -243,5 +246,5 @@ def build() -> dict[str, Any]:
             (6, [(24, cost.memory())]),
             (7, [(12, blind_gpus()), (12, versions())]),
         ],
-        alerts='alertname=~"Gpuwhy.*|DcgmExporterDown|GPUSourceMissing"',
+        alerts=firing(f'host=~"$host",alertname=~"{ALERTS}"'),
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from grafana.source import dashboard as d
 from grafana.source import gpu_health, gpu_now, gpu_units
+from grafana.source.queries import ALERTS_OF_GPU
 
 
 def build() -> dict[str, Any]:
@@ -55,5 +56,5 @@ def build() -> dict[str, Any]:
             ),
             (6, [(12, gpu_health.ecc()), (12, gpu_health.links())]),
         ],
-        alerts='uuid=~"$gpu"',
+        alerts=ALERTS_OF_GPU,
     )

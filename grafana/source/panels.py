@@ -253,7 +253,8 @@ def bars(
             "namePlacement": "left",
             "showUnfilled": False,
             "reduceOptions": {"calcs": ["lastNotNull"], "values": False, "fields": ""},
-            "text": {"titleSize": 13, "valueSize": 14},
+            # No titleSize: Grafana makes room for names of a size that it chooses itself.
+            "text": {"valueSize": 14},
             "minVizHeight": 14,
             "maxVizHeight": 26,
             "sizing": "auto",

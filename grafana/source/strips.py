@@ -147,7 +147,6 @@ def ledger() -> Panel:
         unit="percentunit",
         high=1,
         stacked=True,
-        decimals=0,
         overrides=account_names(),
     )
 
@@ -172,7 +171,6 @@ def phases() -> Panel:
         unit="percentunit",
         high=1,
         stacked=True,
-        decimals=0,
         overrides=[
             by_name(phase, color=color, display=words.PHASES[phase])
             for phase, color in palette.PHASES.items()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from grafana.source import palette, words
-from grafana.source.fields import FILLED, WRAPPED, by_name, hidden, link
+from grafana.source.fields import FILLED, by_name, hidden, link
 from grafana.source.panels import NEEDS_GPUWHY, Panel, stat, states
 from grafana.source.queries import LOST, RANKS, increase, on_rank, run_cause, unknown, with_reason
 from grafana.source.tables import table
@@ -143,7 +143,7 @@ def table_of_ranks() -> Panel:
             by_name("Function", width=180),
             by_name("File", width=140),
             by_name("Line", width=50),
-            by_name("Next action", cell=WRAPPED, mappings=words.next_actions()),
+            by_name("Next action", mappings=words.next_actions()),
             hidden("uuid"),
         ],
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 from grafana.source import dashboard as d
 from grafana.source import hosts, strips, verdicts
+from grafana.source.queries import ALERTS_OF_RUN
 
 
 def build() -> dict[str, Any]:
@@ -21,9 +22,9 @@ def build() -> dict[str, Any]:
                 4,
                 [
                     (8, verdicts.cause()),
-                    (3, verdicts.lost_share()),
+                    (4, verdicts.lost_share()),
                     (4, verdicts.cost()),
-                    (9, verdicts.next_action()),
+                    (8, verdicts.next_action()),
                 ],
             ),
             (7, [(24, verdicts.table_of_ranks())]),
@@ -50,5 +51,5 @@ def build() -> dict[str, Any]:
             (6, [(24, hosts.network())]),
             (6, [(24, verdicts.cannot_see())]),
         ],
-        alerts='run=~"$run|"',
+        alerts=ALERTS_OF_RUN,
     )

@@ -39,6 +39,12 @@ def hosts() -> Iterator[recorded.Series]:
     yield from recorded.played(["data_slow", "ddp_straggler", "cpu_quota"], "recorded")
     yield from recorded.played(["healthy"], "both")
     yield from recorded.over_two_hosts("ddp_straggler", "two-hosts")
+    yield recorded.firing("GPUDataStarved", run="data_slow")
+    yield recorded.firing("GPUHeldByCPUQuota", run="cpu_quota")
+    yield recorded.firing("TrainingStalled", run="elsewhere")
+    gpu = {"host": "recorded", "instance": "recorded:9877", "gpu": "0"}
+    yield recorded.firing("GPUXidCritical", xid="79", uuid="recorded-data_slow-0", **gpu)
+    yield recorded.firing("GpuwhySourceMissing", source="stacks", host="both")
     yield from recorded.viewed(recorded.everything(), "everything")
     yield from recorded.viewed(recorded.crowd(40), "crowd")
     yield from recorded.viewed(recorded.mig("MIG-7", L4, "1/0"), "mig")

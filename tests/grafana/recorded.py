@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tests.alerting import two_hosts
+import yaml
+from tests.alerting import promtool, two_hosts
 from tests.alerting.replay import SCRAPE_S, Series, replay
 from tests.expose import samples
 
@@ -48,9 +49,27 @@ def played(names: Sequence[str], host: str) -> Iterator[Series]:
 
 
 def over_two_hosts(name: str, run: str) -> Iterator[Series]:
-    """A recorded job of two ranks, each on a host of its own."""
+    """A recorded job of two ranks, each on a host of its own; what one exporter tells is known a
+    scrape later than what the other one does."""
     for series in two_hosts.series(name, SECONDS, run=run, ras=True):
-        yield Series(series.name, series.labels, series.values[-SCRAPES:])
+        values = series.values
+        if series.labels["host"] == two_hosts.HOSTS[1]:
+            values = values[:-1]
+        yield Series(series.name, series.labels, values[-SCRAPES:])
+
+
+def firing(alert: str, **where: str) -> Series:
+    """An alert that fires in the last minute, with the labels that the rules give it."""
+    rules = [
+        rule
+        for path in promtool.RULES
+        for group in yaml.safe_load(path.read_text(encoding="utf-8"))["groups"]
+        for rule in group["rules"]
+    ]
+    labels = next(rule["labels"] for rule in rules if rule.get("alert") == alert)
+    return Series(
+        "ALERTS", {"alertname": alert, "alertstate": "firing", **labels, **where}, [1] * 12
+    )
 
 
 def answered(text: str, added: Mapping[str, str]) -> Iterator[Series]:

@@ -1,0 +1,73 @@
+"""Alerts as marks on the time axes: each page asks for its own, and Prometheus answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.grafana import recorded
+from tests.grafana.prometheus import Prometheus
+from tests.grafana.variables import choose, fill
+
+Dashboard = dict[str, Any]
+GPU = "recorded-data_slow-0"
+MARKED = {
+    "why": {"GPUDataStarved", "GPUXidCritical"},
+    "lockstep": {"GPUDataStarved", "GPUXidCritical"},
+    "input-pipeline": {"GPUDataStarved", "GPUXidCritical"},
+    "one-gpu": {"GPUDataStarved", "GPUXidCritical"},
+    "fleet": {"TrainingStalled", "GPUXidCritical", "GPUDataStarved", "GPUHeldByCPUQuota"},
+    "monitor": set(),
+}
+"""On the pages of host ``recorded``, its run ``data_slow`` and its GPU."""
+
+
+def marks(
+    dashboard: Dashboard, prometheus: Prometheus, range_s: float, **given: str
+) -> list[dict[str, Any]]:
+    """The series that become marks."""
+    end = float(recorded.END)
+    values = choose(dashboard, prometheus, end, range_s, given)
+    (alerts,) = dashboard["annotations"]["list"]
+    step_s = max(15.0, range_s / 1000)
+    query = fill(alerts["expr"], values, range_s=range_s, step_s=step_s)
+    return prometheus.over(query, end - range_s, end, step_s)
+
+
+def written(text: str, labels: Mapping[str, str]) -> str:
+    """The text of a mark as Grafana fills it in."""
+    return re.sub(r"{{(\w+)}}", lambda match: labels.get(match[1], ""), text)
+
+
+@pytest.mark.parametrize("range_s", [300.0, 86400.0], ids=["5 minutes", "a day"])
+@pytest.mark.parametrize("name", MARKED)
+def test_each_page_marks_its_own_alerts(
+    dashboards: dict[str, Dashboard], prometheus: Prometheus, name: str, range_s: float
+) -> None:
+    given = {"host": "recorded", "run": "data_slow", "gpu": GPU}
+    found = marks(dashboards[name], prometheus, range_s, **given)
+    assert {s["metric"]["alertname"] for s in found} == MARKED[name]
+
+
+def test_the_monitor_marks_what_it_misses(
+    dashboards: dict[str, Dashboard], prometheus: Prometheus
+) -> None:
+    (missing,) = marks(dashboards["monitor"], prometheus, 300.0, host="both")
+    assert missing["metric"]["source"] == "stacks"
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_a_mark_says_which_alert_and_of_whom(
+    dashboards: dict[str, Dashboard], prometheus: Prometheus, name: str
+) -> None:
+    (alerts,) = dashboards[name]["annotations"]["list"]
+    host = "both" if name == "monitor" else "recorded"
+    given = {"host": host, "run": "data_slow", "gpu": GPU}
+    for series in marks(dashboards[name], prometheus, 300.0, **given):
+        labels = series["metric"]
+        said = written(alerts["textFormat"], labels)
+        assert labels["severity"] in said
+        assert any(labels.get(key, "-") in said for key in ("run", "gpu", "host"))
+        assert written(alerts["titleFormat"], labels) == labels["alertname"]
