@@ -22,7 +22,7 @@ from pathlib import Path
 from gpuwhy.cli import main as gpuwhy
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", "README.zh-CN.md", "docs/causes.md")
+PAGES = ("README.md", "README.zh-CN.md", "docs/causes.md", "docs/traces.md")
 ACCURACY = "docs/accuracy.md"
 COST = "docs/cost.md"
 WINDOW = "20 s"
