@@ -71,6 +71,15 @@ def test_more_than_one_difference_is_warned_of(sample: Callable[[str], Sample]) 
     assert "one thing at a time" in made.warning
 
 
+def test_several_jobs_in_one_recording_are_warned_of(sample: Callable[[str], Sample]) -> None:
+    assert sample("ddp_healthy").runs == 1  # two ranks, one run
+    two = sample("shared_victim")
+    assert two.runs == 2
+    warning = compare(two, two).warning
+    assert warning is not None
+    assert "holds 2 jobs" in warning
+
+
 def of_command(line: str) -> Sample:
     return Sample("x", "recording", np.ones(9), {"compute": np.ones(9)},
                   facts={"command line": line})  # fmt: skip

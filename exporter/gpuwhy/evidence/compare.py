@@ -55,14 +55,20 @@ class Comparison:
 
     @property
     def warning(self) -> str | None:
-        """Where more than one thing differs, no one of them can be credited."""
+        """Where more than one thing differs, no one of them can be credited; where one of the two
+        holds several jobs, neither can their steps."""
+        several = [s for s in (self.before, self.after) if s.runs > 1]
+        told = [
+            f"{sample.name} holds {sample.runs} jobs, taken together: record one alone"
+            for sample in several
+        ]
         kinds = {str(one["what"]).partition(":")[0] for one in self.differs}
-        if len(kinds) < 2:
-            return None
-        return (
-            f"{len(kinds)} things differ between the two ({', '.join(sorted(kinds))}): "
-            "what changed the speed cannot be told. Change one thing at a time"
-        )
+        if len(kinds) > 1:
+            told.append(
+                f"{len(kinds)} things differ between the two ({', '.join(sorted(kinds))}): "
+                "what changed the speed cannot be told. Change one thing at a time"
+            )
+        return "; ".join(told) or None
 
     def as_json(self) -> dict[str, Any]:
         """The object of ``gpuwhy compare --json``."""

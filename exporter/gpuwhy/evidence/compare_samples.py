@@ -40,6 +40,7 @@ class Sample:
     power: Values | None = None  # W by unit, NaN where not known
     causes: list[dict[str, Any]] = field(default_factory=list)
     facts: dict[str, str] = field(default_factory=dict)  # what may differ between the two
+    runs: int = 1  # jobs in it, taken together
 
 
 def load(path: Path) -> Sample:
@@ -148,6 +149,7 @@ def of_recording(path: Path) -> Sample:
         power=np.array(power) if known else None,
         causes=max((entry["causes"] for entry in verdicts), key=_largest, default=[]),
         facts=facts,
+        runs=len({run for entry in entries for _, (run, _), _ in entry.shares}),
     )
 
 

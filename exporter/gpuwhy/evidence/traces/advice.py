@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from gpuwhy.evidence.traces.facts import Facts
@@ -9,6 +10,8 @@ from gpuwhy.signals.row import Function
 
 MUCH = 0.3
 """A part of the step with this share of the waits is worth mending by itself."""
+NOT_FUSED = re.compile(r"attention|conv|mm\b|matmul|linear|embedding|rnn|nccl|c10d|copy_$")
+"""Operators whose kernels come from libraries, which a compiler leaves as they are."""
 
 
 def next_action(account: str, facts: Facts, function: Function | None) -> str:
@@ -44,7 +47,11 @@ def _launch(facts: Facts, function: Function | None) -> str:
             f"{optimizer:.0%} of the waits for launches are in {name}: fused=True (or foreach) "
             "in its constructor makes a few launches of its many."
         )
-    small = [row for row in facts.operators if row["tiny_ratio"] >= 0.5][:3]
+    small = [
+        row
+        for row in facts.operators
+        if row["tiny_ratio"] >= 0.5 and not NOT_FUSED.search(row["operator"])
+    ][:3]
     if small:
         names = ", ".join(row["operator"] for row in small)
         parts.append(f"Small kernels come from {names}: torch.compile fuses them.")
