@@ -230,6 +230,7 @@ FACTS: dict[str, Observation] = {
         "up": True,
         "period_s": 0.1,
         "lag_s": 0.02,
+        "share": 0.04,
         "cpu_s": 1.5,
         "reads": 100,
         "failures": 1,

@@ -71,6 +71,16 @@ def test_of_a_source_in_parts_one_that_is_up_is_enough() -> None:
     assert found(view(facts={"source": dead}), source.UP)[("gpm",)] == 0
 
 
+def test_the_budget_in_force_is_told_beside_what_was_used() -> None:
+    report = {"t": T, "source": "stacks", "up": True, "cpu_s": 1.25, "share": 0.01}
+    shown = view(facts={"source": {"stacks/None/None": report}})
+    limit = next(metric for metric, field in source.LATEST if field == "share")
+    used = next(metric for metric, field in source.SUMS if field == "cpu_s")
+    assert found(shown, limit)[("stacks",)] == 0.01
+    assert found(shown, used)[("stacks",)] == 1.25
+    assert ("host",) not in found(shown, limit), "a source without a budget"
+
+
 def test_without_any_report_a_source_is_up_if_it_served_the_last_second() -> None:
     served = view(facts={}, second=second(sources={"gpm"}))
     assert found(served, source.UP)[("gpm",)] == 1

@@ -25,6 +25,14 @@ LATEST = (
         _of_source("gpuwhy_source_period_seconds", "How often the source is read at present."),
         "period_s",
     ),
+    (
+        _of_source(
+            "gpuwhy_source_cpu_limit_ratio",
+            "CPU that the source may use at present, its helpers included, as a share of one core: "
+            "--max-overhead for all ranks, less while the host is short of CPU.",
+        ),
+        "share",
+    ),
 )
 SUMS = (
     (
