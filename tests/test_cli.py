@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -185,3 +187,31 @@ def test_a_full_disk_behind_standard_output_is_said() -> None:
         )
     assert done.returncode == 1
     assert done.stderr == "gpuwhy: cannot write the output: No space left on device\n"
+
+
+@pytest.mark.parametrize("module", ["gpuwhy.settings", "gpuwhy.pipeline"])
+def test_ctrl_c_is_quiet_however_early(module: str) -> None:
+    """While modules are being imported: first the command line's own, then a command's."""
+    command = [sys.executable, "-X", "importtime", "-m", "gpuwhy", "diagnose"]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert started.stderr is not None
+    for line in started.stderr:
+        if line.rstrip().endswith(f" {module}"):
+            started.send_signal(signal.SIGINT)
+            break
+    _, told = started.communicate(timeout=60)
+    assert "Traceback" not in told
+    assert started.returncode == 130
+
+
+def test_a_pipe_is_no_recording(tmp_path: Path, capsys: Output) -> None:
+    pipe = tmp_path / "a.gpuwhy.gz"
+    os.mkfifo(pipe)
+    for path in (pipe, tmp_path, Path("/dev/zero")):
+        assert call("diagnose", "--recording", path) == 2
+        assert f"cannot read {path}" in capsys.readouterr().err
+    assert call("compare", RECORDING, pipe) == 2
+    assert f"cannot read {pipe}" in capsys.readouterr().err
+    for path in (pipe, tmp_path, Path("/dev/null")):
+        assert call("record", path, "--for", "1s") == 2
+        assert f"{path} is a" in capsys.readouterr().err

@@ -35,10 +35,12 @@ class Terminal(io.StringIO):
 class Host:
     """Batches as an observer gives them, half a second apart, on a clock of its own."""
 
-    def __init__(self, *kinds: str, until: float = 1e9) -> None:
+    def __init__(self, *kinds: str, set_by: float = 0.0) -> None:
         self.now = T
         self.kinds = kinds
         self.batches = 0
+        self.set_by = set_by
+        """Seconds by which somebody sets the clock that observations are stamped with, once."""
 
     def clock(self) -> float:
         return self.now
@@ -50,7 +52,8 @@ class Host:
             yield [self._seen(kind) for kind in self.kinds]
 
     def _seen(self, kind: str) -> Observation:
-        seen: dict[str, Any] = {"t": self.now, "kind": kind, "uuid": "GPU-a", "gpu": 0}
+        wall = self.now + (self.set_by if self.now > T + 5 else 0.0)
+        seen: dict[str, Any] = {"t": wall, "kind": kind, "uuid": "GPU-a", "gpu": 0}
         if kind == "processes":
             rank = {"pid": 1, "ppid": 0, "role": "rank", "run": "job", "gpus": ["GPU-a"]}
             seen |= {"processes": [rank]}
@@ -78,6 +81,17 @@ def test_it_gives_up_where_nothing_is_in_sight() -> None:
     host = Host("source")
     assert watch(host, 60).empty
     assert host.now - T <= live.NOTHING_AFTER_S + 1
+
+
+@pytest.mark.parametrize("set_by", [-7200.0, -8.0, 7200.0])
+def test_a_clock_that_is_set_changes_nothing_of_the_time_watched(set_by: float) -> None:
+    host = Host("gpu_info", "gpm", set_by=set_by)
+    watch(host, 10)
+    assert 10 <= host.now - T <= 10 + live.GRACE_S + 1
+    host = Host("gpu_info", set_by=set_by)
+    sight, progress = live.Sight(), live.Progress(io.StringIO(), 10)
+    record.keep(host, lambda _: None, 10, sight, progress, host.clock)
+    assert 10 <= host.now - T <= 11
 
 
 def test_progress_says_what_is_in_sight_on_a_terminal_only() -> None:

@@ -250,6 +250,19 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
     assert "Is a directory" in refusal(tmp_path)
 
 
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "a.gpuwhy.gz"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero"), Path("/dev/tty")):
+        if path.exists():
+            assert "cannot read" in refusal(path)
+    assert "pipe or a device: copy it into a file" in refusal(pipe)
+    for path in (pipe, Path("/dev/null")):
+        with pytest.raises(RecordingError, match="it is a pipe or device; name a file"):
+            Recorder(path, HEADER)
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
 def test_a_newer_version_is_refused_with_the_remedy(tmp_path: Path) -> None:
     message = refusal(packed(tmp_path / "a", {**HEADER, "version": 2, "gpuwhy": "9.1.0"}))
     assert "made by gpuwhy 9.1.0" in message

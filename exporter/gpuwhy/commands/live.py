@@ -39,21 +39,31 @@ def feed(
     for_s: float,
     sight: Sight,
     progress: Progress,
-    clock: Clock = time.time,
+    clock: Clock = time.monotonic,
 ) -> None:
-    """Feed batches until the seconds watched are entered, with a bound on the wait for them."""
+    """Feed batches until the seconds watched are entered, with a bound on the wait for them.
+
+    ``clock`` is one that nobody sets: where the host's is set back or forth meanwhile, the seconds
+    that it tells are not those that were watched.
+    """
     begun = clock()
+    attached: float | None = None
     for batch in batches:
         pipeline.feed(batch)
         sight.add(batch)
         now = clock()
-        attached = now if sight.since is None else sight.since
-        progress.show(now - attached, sight)
-        if sight.empty and now > begun + NOTHING_AFTER_S:
-            break
-        if pipeline.latest and not sight.empty and pipeline.latest.t + 1 >= attached + for_s:
+        if attached is None and not sight.empty:
+            attached = now
+        watched_s = 0.0 if attached is None else now - attached
+        progress.show(watched_s, sight)
+        if sight.since is None:
+            if now > begun + NOTHING_AFTER_S:
+                break
+            continue
+        entered = pipeline.latest is not None and pipeline.latest.t + 1 >= sight.since + for_s
+        if entered and watched_s >= for_s:
             return
-        if now > attached + for_s + GRACE_S:
+        if watched_s > for_s + GRACE_S:
             break
     pipeline.finish()
 

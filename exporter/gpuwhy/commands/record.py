@@ -50,6 +50,8 @@ def refuse_bad_target(path: Path) -> None:
     folder = path.parent
     if path.is_dir():
         raise CommandError(f"{path} is a folder: name a file in it, NAME.gpuwhy.gz", USAGE)
+    if path.exists() and not path.is_file():
+        raise CommandError(f"{path} is a pipe or a device: name a file, NAME.gpuwhy.gz", USAGE)
     if not folder.is_dir():
         raise CommandError(f"{folder} is no folder: make it, or choose another FILE", USAGE)
     if not os.access(folder, os.W_OK):
@@ -72,16 +74,19 @@ def keep(
     for_s: float | None,
     sight: live.Sight,
     progress: live.Progress,
-    clock: live.Clock = time.time,
+    clock: live.Clock = time.monotonic,
 ) -> None:
     """Write batches for ``for_s`` seconds from the first sight of a GPU or a job on."""
     begun = clock()
+    since: float | None = None
     for batch in batches:
         for observation in batch:
             write(observation)
         sight.add(batch)
         now = clock()
-        since = begun + live.NOTHING_AFTER_S if sight.since is None else sight.since
-        progress.show(now - since, sight)
-        if for_s is not None and now >= since + for_s:
+        if since is None and not sight.empty:
+            since = now
+        since_s = now - (begun + live.NOTHING_AFTER_S if since is None else since)
+        progress.show(since_s, sight)
+        if for_s is not None and since_s >= for_s:
             return

@@ -8,9 +8,11 @@ outside this module knows of that: a reader gets whole observations.
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import math
 import os
+import stat
 import zlib
 from collections.abc import Generator, Iterator
 from datetime import datetime, timezone
@@ -81,8 +83,9 @@ class Recorder:
         self.partial = self.path.with_name(self.path.name + PARTIAL)
         self._frames = FrameWriter()
         self._flushed = -math.inf
-        if self.path.is_dir():
-            raise RecordingError(f"cannot write {self.path}: it is a directory; name a file")
+        if self.path.exists() and not self.path.is_file():
+            what = "directory" if self.path.is_dir() else "pipe or device"
+            raise RecordingError(f"cannot write {self.path}: it is a {what}; name a file")
         # gzip without name and time: the same observations give the same bytes.
         self._packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
         self._raw: BinaryIO | None = None
@@ -225,7 +228,7 @@ def _observations(name: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[Ob
 def _lines(name: Path) -> Generator[tuple[int, bytes], None, None]:
     """(number, line) of a gzip file, with limits on the line's length and on the whole's ratio."""
     try:
-        with name.open("rb") as raw, gzip.GzipFile("", "rb", fileobj=raw) as unpacked:
+        with _open(name) as raw, gzip.GzipFile("", "rb", fileobj=raw) as unpacked:
             number = 0
             for number, line in enumerate(iter(lambda: unpacked.readline(wire.MAX_LINE), b""), 1):
                 _check_size(name, number, line, unpacked.tell(), raw.tell())
@@ -244,6 +247,16 @@ def _lines(name: Path) -> Generator[tuple[int, bytes], None, None]:
         raise RecordingError(f"{name} is damaged after line {number}: {error}") from None
     except OSError as error:
         raise RecordingError(f"cannot read {name}: {error.strerror or error}") from error
+
+
+def _open(name: Path) -> BinaryIO:
+    """A regular file: nobody may ever write into a pipe, and a device may never end. OSError."""
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    raw = os.fdopen(os.open(name, flags), "rb")
+    if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+        raw.close()
+        raise OSError(errno.EINVAL, "it is a pipe or a device: copy it into a file first")
+    return raw
 
 
 def _check_size(name: Path, number: int, line: bytes, unpacked: int, packed: int) -> None:
