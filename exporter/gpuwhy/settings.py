@@ -186,7 +186,10 @@ class Settings:
         "such as 2% or 0.02",
         metavar="SHARE",
         commands=("diagnose", "record", "serve"),
-        shown_default="2%",
+        shown_default={
+            "serve": "0.75%, at least 3% in all",
+            "diagnose, record": "8%, at least 15%",
+        },
     )
 
 

@@ -10,11 +10,11 @@ from gpuwhy.observe.stacks_budget import CLOSE, LEAST_HZ, STEADY, Bucket, Costs,
 
 
 def test_share_of_one_core() -> None:
-    assert STEADY.share(0) == STEADY.share(1) == STEADY.share(2) == 0.04
-    assert STEADY.share(8) == pytest.approx(0.16)
-    assert STEADY.share(1, 0.5) == pytest.approx(0.02)
-    assert STEADY.share(1, 1.0) == STEADY.share(1, 7.0) == pytest.approx(0.01)
-    assert STEADY.share(1, None) == 0.04
+    assert STEADY.share(0) == STEADY.share(1) == STEADY.share(4) == 0.03
+    assert STEADY.share(8) == pytest.approx(0.06)
+    assert STEADY.share(1, 0.5) == pytest.approx(0.015)
+    assert STEADY.share(1, 1.0) == STEADY.share(1, 7.0) == pytest.approx(0.0075)
+    assert STEADY.share(1, None) == 0.03
 
 
 def test_a_rank_and_a_few_workers_get_what_is_wanted() -> None:

@@ -27,13 +27,15 @@ class Pace:
 
     rest_hz: int = 10
     fine_hz: int = 20
-    chunk_s: float = 2.0  # a stack is known once its chunk ends
+    # A stack is known once its chunk ends, and a second is entered 3 s after its own end: chunks
+    # are as long as that allows, since starting one costs as much as 20 samples.
+    chunk_s: float = 2.5
     locals_s: float = 10.0
     fine_locals_s: float = 2.0
     fine_for_s: float = 10.0  # finer sampling lasts this long after a change
     worker_s: float = 1.0
-    share_per_rank: float = 0.02
-    least_share: float = 0.04
+    share_per_rank: float = 0.0075
+    least_share: float = 0.03
 
     def share(self, ranks: int, pressure: float | None = None) -> float:
         """Cores to spend; ``pressure`` (0 to 1) is how short of CPU the host is, None unknown."""
