@@ -32,6 +32,8 @@ KEEP_S: Mapping[str, float] = {
 }
 """How long a fact holds where that is not ten seconds: a few times its period."""
 DEFAULT_KEEP_S = 10.0
+AHEAD_S = 30.0
+"""A fact from further ahead is of a clock that was set back since."""
 MOST = 1024
 """Facts kept of one kind; the oldest go first. Bounds the memory."""
 
@@ -70,7 +72,7 @@ def fresh(
         kind: {
             key: observation
             for key, observation in of_kind.items()
-            if now - float(observation["t"]) <= KEEP_S.get(kind, DEFAULT_KEEP_S)
+            if -AHEAD_S <= now - float(observation["t"]) <= KEEP_S.get(kind, DEFAULT_KEEP_S)
         }
         for kind, of_kind in facts.items()
     }

@@ -66,7 +66,7 @@ def _said(report: Mapping[str, Any]) -> str:
     """Whom it concerns, why it is down, and the remedy, as markup."""
     whom = text(report.get("uuid") or (f"process {report['pid']}" if "pid" in report else ""))
     why, remedy = (text(report.get(key) or "").rstrip(".") for key in ("why", "remedy"))
-    why = f"{whom}: {why}" if whom and why else why
+    why = f"{whom}: {why}" if whom and why and whom not in why else why
     return f"{why}{'.' * bool(why)} <strong>Remedy:</strong> {remedy}" if remedy else why
 
 

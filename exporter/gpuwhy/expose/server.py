@@ -18,6 +18,7 @@ from gpuwhy.expose import listen
 from gpuwhy.expose.actions import Actions, TokenError
 from gpuwhy.expose.app import make
 from gpuwhy.expose.auth import Web
+from gpuwhy.expose.connections import Server
 from gpuwhy.expose.feed import Feed, Open
 from gpuwhy.expose.listen import ListenError
 from gpuwhy.expose.notifications import Notifications
@@ -90,7 +91,7 @@ def _serve(settings: Settings, web: Web, actions: Actions, sock: socket.socket) 
     )
     ends = bool(settings.recording) and not settings.loop
     feed = Feed(state, _source(settings, stop), stop, ends=ends)
-    server = uvicorn.Server(_config(state, web, actions, settings.web_notifications_from))
+    server = Server(_config(state, web, actions, settings.web_notifications_from))
     answering = threading.Thread(
         target=_answer, args=(server, sock, stop), name="http", daemon=True
     )

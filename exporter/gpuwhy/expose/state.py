@@ -164,6 +164,10 @@ class State:
 
     def _note(self, second: Second) -> None:
         """Remember who was there in this second, and forget who has long been gone."""
+        last = self._last_t()
+        if last is not None and second.t < last:  # the clock was set back
+            self._recent.clear()
+            self._seen, self._gpus = {}, {}
         self._recent.append(second)
         end = second.t + 1.0
         for row in second.rows:

@@ -52,6 +52,9 @@ class Book:
 
     def enter(self, second: Second) -> None:
         """Enter one second in all accounts of both views at once."""
+        if second.t < self.now:  # the clock was set back: these seconds will come once more
+            self.recent = Recent(self.keep_s, self.open_s)
+            self.last_seen = dict.fromkeys(self.last_seen, second.t)
         self.now = second.t
         shares: dict[tuple[Gpu | None, RunKey, int], Split] = {}
         for row in second.rows:

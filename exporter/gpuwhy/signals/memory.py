@@ -47,6 +47,17 @@ class Memory:
         self.worked: dict[Life, int] = {}
         self._forgot = 0.0
 
+    def set_back(self) -> Memory:
+        """What remains where the clock was set back: what things are, not what they did when."""
+        left = Memory()
+        left.gpus = {
+            uuid: GpuTrack(uuid, track.info, track.limits, track.health)
+            for uuid, track in self.gpus.items()
+        }
+        left.sources, left.refusals = self.sources, self.refusals
+        left.started, left.worked = self.started, self.worked
+        return left
+
     def add(self, observation: Observation) -> None:
         """Take one observation; unknown kinds are passed over (a newer recorder wrote them)."""
         kind = observation["kind"]

@@ -14,6 +14,8 @@ from gpuwhy.signals.rows import second_of
 LAG_S = 3.0
 CLOCK_KINDS = frozenset(("gpu", "gpm", "processes", "host"))
 """Kinds whose time stamps move the watermark: sampled, not dug out of a ring."""
+BACK_S = 30.0
+"""Observations come in rough order: one so much older tells of a clock that was set back."""
 JUMP_S = 3600.0
 """A longer gap is a clock that jumped or a recording that was paused: it is not filled."""
 
@@ -33,6 +35,9 @@ class Timeline:
         self.memory.add(observation)
 
     def _tick(self, t: float) -> None:
+        if self._newest is not None and t < self._newest - BACK_S:
+            self.memory = self.memory.set_back()
+            self._newest = self._next = None
         if self._next is None:
             self._next = int(t)
         self._newest = t if self._newest is None else max(self._newest, t)
