@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gpuwhy.commands import live, profile, record
+from gpuwhy.commands import diagnose, live, profile, record
 from gpuwhy.observe.observation import Observation
 from gpuwhy.pipeline import Pipeline
 from gpuwhy.settings import Settings
@@ -60,6 +60,7 @@ class Host:
         if kind == "gpm":
             seen |= {"dt": 0.5, "graphics": 0.51}
         if kind == "source":
+            del seen["uuid"]
             seen |= {"source": "nvml", "up": False, "why": "none", "remedy": "none"}
         return seen
 
@@ -92,6 +93,29 @@ def test_a_clock_that_is_set_changes_nothing_of_the_time_watched(set_by: float) 
     sight, progress = live.Sight(), live.Progress(io.StringIO(), 10)
     record.keep(host, lambda _: None, 10, sight, progress, host.clock)
     assert 10 <= host.now - T <= 11
+
+
+def test_what_a_source_cannot_see_is_kept_as_its_last_word() -> None:
+    host = Host("source")
+    sight = watch(host, 60)
+    assert sight.refused == {"nvml": "none; none"}
+    assert diagnose.nothing_seen(sight.refused).splitlines()[-1] == "nvml: none; none"
+    sight.add([{"t": host.now, "kind": "source", "source": "nvml", "up": True}])
+    assert sight.refused == {}
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give its capabilities away")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
+def test_without_capabilities_it_says_that_it_may_not_look(job: int) -> None:
+    bare = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--ambient-caps=-all")
+    done = subprocess.run(
+        [*bare, *GPUWHY, "diagnose", "--for", "3s"],
+        capture_output=True, text=True, timeout=90, cwd=ROOT, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout
+    (said,) = [line for line in done.stderr.splitlines() if "gpuwhy: processes: " in line]
+    assert "may not be looked into" in said
+    assert "SYS_PTRACE" in said
 
 
 def test_progress_says_what_is_in_sight_on_a_terminal_only() -> None:

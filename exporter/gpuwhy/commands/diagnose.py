@@ -6,7 +6,7 @@ import argparse
 import itertools
 import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,14 +30,15 @@ Verdict = dict[str, Any]
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the verdict; 1 where there is nothing to observe."""
     note: str | None = None
+    refused: Mapping[str, str] | None = None
     if settings.recording:
         verdict, note = from_recording(settings.recording, settings.for_s)
     else:
-        verdict = from_host(settings)
+        verdict, refused = from_host(settings)
     if settings.gpu is not None:
         verdict = only_gpu(verdict, settings.gpu)
     if not verdict["gpus"]:
-        raise CommandError(nothing_seen(verdict, bool(settings.recording)), NOTHING)
+        raise CommandError(nothing_seen(refused), NOTHING)
     if settings.json:
         print(json.dumps(verdict, indent=2, allow_nan=False))
     else:
@@ -46,12 +47,13 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     return ANSWERED
 
 
-def from_host(settings: Settings) -> Verdict:
-    """Watch the jobs running here; the verdict over what was watched."""
+def from_host(settings: Settings) -> tuple[Verdict, Mapping[str, str]]:
+    """Watch the jobs running here; the verdict over what was watched, and the words of the sources
+    that saw nothing."""
     for_s = DEFAULT_S if settings.for_s is None else settings.for_s
     pipeline = Pipeline(keep_s=int(for_s) + SPARE_S)
-    live.watch(settings, pipeline, for_s)
-    return pipeline.verdicts(for_s)
+    sight = live.watch(settings, pipeline, for_s)
+    return pipeline.verdicts(for_s), sight.refused
 
 
 def from_recording(paths: Sequence[Path], for_s: float | None) -> tuple[Verdict, str]:
@@ -81,14 +83,16 @@ def only_gpu(verdict: Verdict, wanted: str) -> Verdict:
     return {**verdict, "gpus": gpus, "runs": runs}
 
 
-def nothing_seen(verdict: Verdict, recorded: bool) -> str:
-    """The message where neither a GPU nor a training process was seen."""
-    if recorded:
+def nothing_seen(refused: Mapping[str, str] | None) -> str:
+    """The message where neither a GPU nor a training process was seen. ``refused``: what the
+    sources on this host said; None for a recording."""
+    if refused is None:
         return "the recording holds neither a GPU nor a training process: nothing to diagnose"
     return (
         "nothing to observe: no GPU and no training process in sight.\n"
         "Start the job first and let it run for a few seconds; if it is running, "
         "`gpuwhy doctor` says what hides it (root sees most)"
+        + "".join(f"\n{name}: {said}" for name, said in sorted(refused.items()))
     )
 
 

@@ -76,6 +76,8 @@ class Sight:
         self._gpus: dict[str, str] = {}  # uuid -> name to show
         self._busy: dict[str, float] = {}
         self._runs: set[str] = set()
+        self.refused: dict[str, str] = {}
+        """Source -> why it sees nothing, and what mends that; its last word."""
 
     def add(self, observations: Iterable[Observation]) -> None:
         """Take note of GPUs, of what they do and of the runs."""
@@ -88,6 +90,12 @@ class Sight:
             elif kind == "processes":
                 ranks = [one for one in seen["processes"] if one.get("role") == "rank"]
                 self._runs = {one.get("run", "") for one in ranks}
+            elif kind == "source" and "pid" not in seen and "uuid" not in seen:
+                self.refused.pop(seen["source"], None)
+                if not seen.get("up", True):
+                    self.refused[seen["source"]] = "; ".join(
+                        seen[part] for part in ("why", "remedy") if seen.get(part)
+                    )
             if self.since is None and not self.empty:
                 self.since = float(seen["t"])
 

@@ -37,7 +37,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
                 raise
             if sight.empty:
                 recorder.discard()
-                raise CommandError(NOTHING_SEEN, NOTHING)
+                said = "".join(f"\n{name}: {why}" for name, why in sorted(sight.refused.items()))
+                raise CommandError(NOTHING_SEEN + said, NOTHING)
             recorder.close()
     except RecordingError as error:
         raise CommandError(str(error), NOTHING) from error
