@@ -10,32 +10,39 @@ FOLDER/READER is the corpus in work, begun with tests/evidence/fuzz/corpus/READE
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
-import re
-import shutil
+import os
 import subprocess
 import sys
 import time
 import zipfile
 from pathlib import Path
 
+from reach import fewest
+from tests.evidence.fuzz.targets import TARGETS
+
 HERE = Path(__file__).resolve().parent
-KEPT = HERE.parents[1] / "tests" / "evidence" / "fuzz" / "corpus"
+ROOT = HERE.parents[1]
+KEPT = ROOT / "tests" / "evidence" / "fuzz" / "corpus"
 RESULTS = HERE / "results.json"
 
 LONGEST = {"events": 2500, "kineto": 6500, "any": 8000}
 """Bytes of an input, where parsing takes long; else 16 kB."""
 RESTART = 250_000
 """Inputs after which the process is begun anew: instrumented code gathers memory."""
-_COVERED = re.compile(r"cov: (\d+) ft: (\d+)")
+LARGEST = 50_000
+"""Bytes of an input that is kept."""
 
 
 def fuzz(name: str, folder: Path, *options: str) -> str:
     """Run ``fuzz.py``; its log. Raises SystemExit with the log's end where an input fails."""
     command = [sys.executable, str(HERE / "fuzz.py"), name, *options]
+    places = [str(ROOT), str(ROOT / "exporter"), os.environ.get("PYTHONPATH", "")]
     done = subprocess.run(
-        command, capture_output=True, text=True, errors="replace", cwd=folder, check=False
-    )
+        command, capture_output=True, text=True, errors="replace", cwd=folder, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
+    )  # fmt: skip
     log = done.stdout + done.stderr
     if done.returncode:
         raise SystemExit(f"{name}: status {done.returncode}\n{log[-3000:]}")
@@ -56,32 +63,20 @@ def campaign(name: str, folder: Path, runs: int) -> dict[str, float]:
         fuzz(name, folder, f"-runs={part}", f"-max_len={length}", "-rss_limit_mb=4000", str(corpus))
         left -= part
     seconds = time.monotonic() - begun
-    log = keep(name, folder)
-    branches, features = _COVERED.findall(log)[-1]
-    with zipfile.ZipFile(KEPT / f"{name}.zip") as packed:
-        count = len(packed.namelist())
-    return {
-        "inputs": runs,
-        "seconds": round(seconds),
-        "branches": int(branches),
-        "features": int(features),
-        "corpus": count,
-    }
+    kept, reached = keep(name, corpus)
+    return {"guided_inputs": runs, "seconds": round(seconds), "jumps": reached, "corpus": kept}
 
 
-def keep(name: str, folder: Path) -> str:
-    """Pack the fewest inputs that reach what the corpus reaches; the log of running just these."""
-    small = folder / f"{name}.small"
-    shutil.rmtree(small, ignore_errors=True)
-    small.mkdir()
-    fuzz(name, folder, "-merge=1", str(small), str(folder / name))
+def keep(name: str, corpus: Path) -> tuple[int, int]:
+    """Pack the fewest inputs that reach what the corpus reaches; how many, and how much it is."""
+    known = [path.read_bytes() for path in corpus.iterdir()]
+    kept, reached = fewest(TARGETS[name], [data for data in known if len(data) <= LARGEST])
     KEPT.mkdir(exist_ok=True)
-    with zipfile.ZipFile(
-        KEPT / f"{name}.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9
-    ) as packed:
-        for path in sorted(small.iterdir()):
-            packed.writestr(zipfile.ZipInfo(path.name), path.read_bytes(), zipfile.ZIP_DEFLATED)
-    return fuzz(name, folder, "-runs=0", str(small))
+    with zipfile.ZipFile(KEPT / f"{name}.zip", "w", compresslevel=9) as packed:
+        for data in kept:
+            entry = zipfile.ZipInfo(hashlib.sha256(data).hexdigest()[:16])
+            packed.writestr(entry, data, zipfile.ZIP_DEFLATED)
+    return len(kept), reached
 
 
 def main() -> None:
@@ -94,9 +89,9 @@ def main() -> None:
     for name in options.readers or sorted(path.stem for path in KEPT.glob("*.zip")):
         made = campaign(name, options.folder.resolve(), options.runs)
         old = results.get(name, {})
-        for total in ("inputs", "seconds"):  # of all campaigns with this corpus
+        for total in ("guided_inputs", "seconds"):  # of all campaigns with this corpus
             made[total] += old.get(total, 0)
-        results[name] = made
+        results[name] = old | made
         RESULTS.write_text(json.dumps(results, indent=1, sort_keys=True) + "\n")
         print(name, made, flush=True)
 
