@@ -15,6 +15,7 @@ from gpuwhy.evidence.traces import (
     launch,
     step_table,
     streams,
+    units,
     verdict,
     waits,
 )
@@ -148,6 +149,6 @@ def _summary(ranks: Sequence[dict[str, Any]], facts: Sequence[Facts]) -> str:
         text = f"{first['lost_ratio']:.0%} of GPU time lost to {first['cause']}"
         text += f" on rank {entry['rank']}" if len(ranks) > 1 and entry["rank"] is not None else ""
     if late is not None and facts[late].late_s is not None:
-        text += (f"; the other ranks wait for rank {entry['rank']}, which comes to collectives "
-                 f"{facts[late].late_s or 0.0:.3g} s late")  # fmt: skip
+        by = units.time(facts[late].late_s or 0.0)
+        text += f"; the other ranks wait for rank {entry['rank']}, {by} late to the collectives"
     return text
