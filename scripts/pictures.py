@@ -19,12 +19,13 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from scripts.stack.packages import ROOT
 from tests.expose.browser import browser
-from tests.expose.hosts import served
+from tests.expose.hosts import END, served, watch
+from tests.expose.samples import Clock
 from tests.grafana import recorded
 from tests.grafana.prometheus import Prometheus, serving
 
@@ -42,12 +43,13 @@ LARGEST = 200_000
 
 @dataclass(frozen=True)
 class Page:
-    """A picture of the page: the recordings side by side as the GPUs of a host."""
+    """A picture of the page on a recording. ``whole``: played again and again with all its GPUs;
+    else the seconds of its first GPU laid end to end, so that no loop's begin shows as a gap."""
 
-    recordings: tuple[str, ...]
+    recording: str
     width: int
     height: int
-    dark: bool = False
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,8 +62,8 @@ class Dashboard:
 
 
 PAGES = {
-    "page-data": Page(("data_slow",), 1000, 1330),
-    "page-straggler": Page(("ddp_straggler",), 1000, 780),
+    "page-data": Page("data_slow", 1000, 1330),
+    "page-straggler": Page("ddp_straggler", 1000, 780, whole=True),
 }
 DASHBOARDS = {
     "why": Dashboard("why.json", "host=recorded&run=data_slow", 825),
@@ -73,7 +75,7 @@ FIVE_MINUTES = """(() => {
     span.dispatchEvent(new Event("change", {bubbles: true}));
     return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 })()"""
-"""A recording is 20 s long and loops: over 15 minutes the curves look striped."""
+"""A recording is 20 s long: over 15 minutes the curves look striped."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -96,14 +98,22 @@ def pages() -> None:
     """Take the page's pictures."""
     with browser() as chromium:
         for name, page in PAGES.items():
-            with served(watched(page.recordings)) as address:
+            state = watched([page.recording]) if page.whole else laid(page.recording)
+            with served(state) as address:
                 tab = chromium.tab()
-                tab.look(page.width, page.height, dark=page.dark)
+                tab.look(page.width, page.height)
                 tab.go(address)
                 tab.wait("document.querySelectorAll('#strips canvas').length >= 5")
                 tab.run(FIVE_MINUTES)
                 tab.picture(FOLDER / f"{name}.png")
                 tab.close()
+
+
+def laid(name: str) -> State:
+    """An exporter that has watched one GPU for as long as the page keeps."""
+    state = State(recorded=True, clock=Clock(END - PAGE_S))
+    watch(state, [name], PAGE_S, change=lambda one: replace(one, run=name))
+    return state
 
 
 def watched(names: Sequence[str]) -> State:
