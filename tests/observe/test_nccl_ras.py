@@ -127,7 +127,7 @@ def test_the_straggler_is_behind(serve):
     source = source_for(server)
     now, counts = time.time(), []
     for i in range(len(RECORDED)):
-        (seen,), _ = split(source.poll(now + 2.0 * i))
+        (seen,), _ = split(source.poll(now + 100.0 * i))  # the pause grows on a slow host
         (communicator,) = seen["communicators"]
         counts.append([rank["counts"]["AllReduce"] for rank in communicator["ranks"]])
     assert counts == [[309, 281], [309, 281], [321, 301], [341, 321]]

@@ -44,6 +44,7 @@ class Watched:
 @pytest.fixture(scope="module")
 def watched() -> Iterator[Watched]:
     """Another user's job, where the tests run as root: user 65534, workers and all."""
+    pytest.importorskip("torch")
     options = ["--uid", str(NOBODY)] if os.geteuid() == 0 else []
     # Not pytest's folder: that one may be swept away by the next run's start.
     with TemporaryDirectory() as name, LiveJob(Path(name), *options) as job:

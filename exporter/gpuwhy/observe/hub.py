@@ -11,6 +11,7 @@ from typing import Any
 
 from gpuwhy.observe.changes import Changes
 from gpuwhy.observe.nccl_ras import DEFAULT_ADDRESSES
+from gpuwhy.observe.nccl_ras_pids import RankHere
 from gpuwhy.observe.observation import Observation
 from gpuwhy.observe.processes import ProcessSource
 from gpuwhy.observe.stacks import StackSource, Target
@@ -32,6 +33,7 @@ class Hub:
         self._roles: dict[int, str] = {}
         self._targets: list[Target] = []
         self._addresses: frozenset[Address] = frozenset()
+        self._ranks: list[RankHere] = []
         self._waited: tuple[float, float] | None = None  # time, and PSI seconds by then
         self._pressure: float | None = None
 
@@ -59,6 +61,10 @@ class Hub:
         """Where the jobs' NCCL may answer."""
         return [*DEFAULT_ADDRESSES, *sorted(self._addresses)]
 
+    def ras_ranks(self) -> list[RankHere]:
+        """The ranks on this host, for those who know them by other PIDs."""
+        return self._ranks
+
     def _see_holders(self, observation: Observation) -> None:
         """A graphics process is no job."""
         if self.processes is not None:
@@ -73,6 +79,7 @@ class Hub:
         self._targets = targets
         if self.processes is not None:
             self._addresses = self.processes.ras_addresses()
+            self._ranks = self.processes.ras_ranks()
 
     def _see_stack(self, observation: Observation) -> None:
         """A child whose stack shows the loop of a DataLoader's worker is one."""

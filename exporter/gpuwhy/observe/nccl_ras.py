@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from gpuwhy.observe import procfs
 from gpuwhy.observe.cadence import Every
 from gpuwhy.observe.nccl_ras_answer import communicators, parse
 from gpuwhy.observe.nccl_ras_client import Address, RasError, query
+from gpuwhy.observe.nccl_ras_pids import RankHere, place
 from gpuwhy.observe.observation import Observation
 from gpuwhy.observe.source_state import SourceState
 
@@ -46,10 +48,16 @@ class RasSource:
     deadline_s = ROUND_S + 2.0 * QUERY_S
 
     def __init__(
-        self, addresses: Callable[[], Iterable[Address]] = lambda: DEFAULT_ADDRESSES
+        self,
+        addresses: Callable[[], Iterable[Address]] = lambda: DEFAULT_ADDRESSES,
+        ranks: Callable[[], Iterable[RankHere]] = tuple,
+        proc: str | None = None,
     ) -> None:
-        """``addresses`` gives the ports to try, as ``NCCL_RAS_ADDR`` of the jobs has them."""
+        """``addresses`` gives the ports to try, as ``NCCL_RAS_ADDR`` of the jobs has them.
+        ``ranks``: those on this host. ``proc`` tells the host's addresses; None: not known."""
         self._addresses = addresses
+        self._ranks = ranks
+        self._proc = proc
         self._state = SourceState(self.name)
         self._pace = Every(QUIET_S)
         self._known: dict[Address, dict[str, float]] = {}  # communicator hash -> last seen
@@ -117,11 +125,12 @@ class RasSource:
             raise RasError("broken", "the answer is cut off or is no JSON") from None
         self._reads += 1
         host, port = address
+        ours = frozenset[str]() if self._proc is None else procfs.local_addresses(self._proc)
         out: Observation = {
             "t": time.time(),
             "kind": "nccl",
             "port": f"[{host}]:{port}" if ":" in host else f"{host}:{port}",
-            "communicators": communicators(answer),
+            "communicators": place(communicators(answer), self._ranks(), ours),
         }
         if isinstance(answer.get("nccl_version"), str):
             out["version"] = answer["nccl_version"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import platform
 from typing import Any
 
-from gpuwhy.observe import identity, secrets
+from gpuwhy.observe import identity, procfs, secrets
 from gpuwhy.observe.census import Census
 from gpuwhy.observe.family import Life, Process
 from gpuwhy.observe.job_groups import JobGroups
 from gpuwhy.observe.jobs import JobTable, Member
+from gpuwhy.observe.nccl_ras_pids import RankHere
 from gpuwhy.observe.observation import Observation
 from gpuwhy.observe.source_state import SourceState
 from gpuwhy.observe.usage import Meter
@@ -51,6 +52,7 @@ class ProcessSource:
         self._texts: dict[Life, tuple[object, dict[str, Any]]] = {}
         self._state = SourceState(self.name)
         self._refused: dict[Life, SourceState] = {}
+        self._own_pids: dict[Life, int] = {}
 
     def poll(self, now: float) -> list[Observation]:
         """The jobs at ``now`` (Unix seconds)."""
@@ -71,6 +73,15 @@ class ProcessSource:
         envs = (self._census.table[m.pid].env for m in self.members if m.role == "rank")
         found = (identity.ras_address_of(env or {}) for env in envs)
         return frozenset(address for address in found if address is not None)
+
+    def ras_ranks(self) -> list[RankHere]:
+        """The ranks here, with the PIDs by which NCCL's RAS knows them."""
+        ranks = [member for member in self.members if member.role == "rank"]
+        for member in ranks:
+            if member.life not in self._own_pids:
+                pids = procfs.read_namespace_pids(self._census.base(member.pid))
+                self._own_pids[member.life] = pids[-1] if pids else member.pid
+        return [RankHere(m.pid, self._own_pids[m.life], m.rank) for m in ranks]
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -117,6 +128,7 @@ class ProcessSource:
     def _forget(self) -> None:
         lives = {member.life for member in self.members}
         self._meter.keep(lives)
+        self._own_pids = {life: pid for life, pid in self._own_pids.items() if life in lives}
         self._texts = {life: kept for life, kept in self._texts.items() if life in lives}
         self._refused = {life: kept for life, kept in self._refused.items() if life in lives}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +37,7 @@ _SWITCHES_NAMES = {
     b"voluntary_ctxt_switches": "voluntary",
     b"nonvoluntary_ctxt_switches": "involuntary",
 }
+_NAMESPACE_PIDS = re.compile(rb"^NSpid:((?:[ \t]+\d{1,10}){1,32})$", re.MULTILINE)
 _CPUS_ALLOWED = re.compile(rb"^Cpus_allowed_list:\s*(\S+)", re.MULTILINE)
 
 
@@ -161,6 +163,20 @@ def read_status(base: str) -> dict[str, int]:
     if cpus is not None:
         found["affinity"] = len(parse_cpu_list(cpus[1].decode(errors="replace")))
     return found
+
+
+def read_namespace_pids(base: str) -> tuple[int, ...]:
+    """The PID that the process has in each PID namespace that it is in, ours first."""
+    found = _NAMESPACE_PIDS.search(read_small(f"{base}/status") or b"")
+    return tuple(map(int, found[1].split())) if found else ()
+
+
+def local_addresses(proc: str) -> frozenset[str]:
+    """The IP addresses of our network namespace; empty where they cannot be read."""
+    four = re.findall(r"\|-- (\S+)\n(?=\s+/32 host LOCAL)", read_text(f"{proc}/net/fib_trie") or "")
+    six = (line.split()[0] for line in (read_text(f"{proc}/net/if_inet6") or "").splitlines())
+    packed = (bytes.fromhex(word) for word in six if re.fullmatch("[0-9a-f]{32}", word))
+    return frozenset([*four, *(socket.inet_ntop(socket.AF_INET6, word) for word in packed)])
 
 
 def read_argv(base: str) -> list[str]:

@@ -81,7 +81,7 @@ def _host(options: Options, hub: Hub) -> Source:
 def _nccl_ras(options: Options, hub: Hub) -> Source:
     from gpuwhy.observe.nccl_ras import RasSource
 
-    return RasSource(hub.ras_addresses)
+    return RasSource(hub.ras_addresses, hub.ras_ranks, str(_proc(options)))
 
 
 def _infiniband(options: Options, hub: Hub) -> Source:

@@ -257,7 +257,4 @@ def _hurry(running: _Running, now: float) -> None:
 
 def _main_tids(base: str, pid: int) -> frozenset[int]:
     """The main thread's id is the PID, in each PID namespace that the process is in."""
-    for line in (procfs.read_text(f"{base}/status") or "").splitlines():
-        if line.startswith("NSpid:"):
-            return frozenset((pid, *map(int, line.split()[1:])))
-    return frozenset((pid,))
+    return frozenset((pid, *procfs.read_namespace_pids(base)))
