@@ -24,7 +24,7 @@ from pathlib import Path
 
 from scripts.stack.packages import ROOT
 from tests.expose.browser import browser
-from tests.expose.hosts import END, served, watch
+from tests.expose.hosts import served, watch
 from tests.expose.samples import Clock
 from tests.grafana import recorded
 from tests.grafana.prometheus import Prometheus, serving
@@ -37,6 +37,8 @@ FOLDER = ROOT / "docs/pictures"
 RECORDINGS = ROOT / "tests/recordings"
 PAGE_S = 900
 """What the page keeps."""
+DAY = 1_796_043_600
+"""A time on the day on which the first jobs were recorded, Unix s."""
 LARGEST = 200_000
 """Bytes of a picture: a README must open quickly."""
 
@@ -111,7 +113,7 @@ def pages() -> None:
 
 def laid(name: str) -> State:
     """An exporter that has watched one GPU for as long as the page keeps."""
-    state = State(recorded=True, clock=Clock(END - PAGE_S))
+    state = State(recorded=True, clock=Clock(DAY - PAGE_S))
     watch(state, [name], PAGE_S, change=lambda one: replace(one, run=name))
     return state
 
