@@ -6,6 +6,7 @@ answers any client that reaches the port; no right over the job is needed.
 
 from __future__ import annotations
 
+import ipaddress
 import socket
 import time
 
@@ -25,6 +26,8 @@ class RasError(Exception):
 
 def query(address: Address, deadline_s: float) -> str:
     """The JSON text of ``VERBOSE STATUS``. Raises RasError, also past ``deadline_s``."""
+    if not is_here(address[0]):
+        raise RasError("silent", f"{address[0]} is no address of this host: not asked")
     end = time.monotonic() + deadline_s
     try:
         connection = socket.create_connection(address, timeout=deadline_s)
@@ -42,6 +45,21 @@ def query(address: Address, deadline_s: float) -> str:
             raise RasError(
                 "broken", f"the connection broke ({why}): a rank may have died"
             ) from None
+
+
+def is_here(host: str) -> bool:
+    """Whether it is this host. A job's environment must not send us anywhere else: names are not
+    looked up, and an address must be one of ours."""
+    if host in ("localhost", socket.gethostname()):
+        return True
+    try:
+        version = ipaddress.ip_address(host).version
+        family = socket.AF_INET6 if version == 6 else socket.AF_INET
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((host, 0))
+    except (ValueError, OSError):
+        return False
+    return True
 
 
 def _talk(connection: socket.socket, end: float) -> str:
