@@ -57,6 +57,13 @@ def test_a_replayed_graph_keeps_the_gpu_busy() -> None:
     assert launches["launches"] < 20  # for more than 2 000 kernels
 
 
+def test_work_from_before_the_record_is_no_part_of_its_first_step() -> None:
+    """The host was three replayed steps ahead when the record began."""
+    steps = next(table.rows for table in analysis("story_3_graph").tables if table.key == "steps")
+    truth = TRUTH["story_3_graph"]["step_seconds"]
+    assert [row["time"] for row in steps] == pytest.approx([truth] * 4, rel=0.08)
+
+
 def test_two_ranks_of_which_one_is_late() -> None:
     """It slept 50 ms before each backward. They met over gloo, on the host."""
     made = analysis("two_ranks_gloo-rank0", "two_ranks_gloo-rank1")

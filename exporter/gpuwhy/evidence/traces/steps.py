@@ -16,6 +16,8 @@ LEAST = 3
 """A name that comes at least so often may be that of the step."""
 ENCLOSES = 0.8
 """Share of all launches that must lie within ranges for them to be steps."""
+MOST_LAUNCHED = 0.5
+"""Share of the GPU's work whose calls must be in the file for the rest to have come before it."""
 REPEATS = 0.9
 """Share of the kernels that must be the same one period later for their sequence to be steps."""
 
@@ -130,7 +132,18 @@ def _bounds(trace: Trace, activities: Activities, launch: Ids, starts: Times, en
     edges = np.concatenate((starts, ends[-1:]))
     before = np.searchsorted(called, edges)
     done = np.where(before > 0, reach[np.maximum(before - 1, 0)], edges) if len(reach) else edges
+    done = np.maximum(done, _left_over(activities, launch))
     return np.maximum.accumulate(np.maximum(edges, done))
+
+
+def _left_over(activities: Activities, launch: Ids) -> int:
+    """When the GPU was done with what had been launched before the recording began: none of its
+    calls is in the file. Where most have none the file tells of no calls, and nothing is known."""
+    launched = launch >= 0
+    if not launched.any() or launched.mean() < MOST_LAUNCHED:
+        return 0
+    first = int(np.argmax(launched))
+    return int(activities.end[:first].max()) if first else 0
 
 
 def _counted(edges: Times) -> list[str]:
