@@ -42,6 +42,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     option("variants", nargs="*", default=list(PLANS), help=f"default: {' '.join(PLANS)}")
     option("--seconds", type=float, default=540, help="for everything (default: %(default)s)")
     option("--window", type=float, help="seconds of a window; default: by job")
+    option("--turns", type=int, help="watched windows a job; default: as many as there is time for")
     option("--settle", type=float, default=12, help="seconds watched before the first window")
     option("--no-peers", action="store_true", help="the exporter and the null control only")
     option("--out", type=Path, default=Path(os.environ.get("OUT", ".")), help="folder of results")
@@ -93,6 +94,7 @@ def measured(
         window_s=options.window or plan.window_s,
         settle_s=options.settle,
         peers=plan.peers and not options.no_peers,
+        most=options.turns,
     )
     one.run(time.monotonic() + seconds)
     return {"variant": variant, "job": entry["job"], **job.about(), **one.result}

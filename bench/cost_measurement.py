@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
@@ -77,7 +78,8 @@ class Planted:
 
 
 class Measurement:
-    """``result`` is what is kept of it, complete or with an ``error``."""
+    """``result`` is what is kept of it, complete or with an ``error``. ``most`` bounds the watched
+    windows, where not the time does."""
 
     def __init__(
         self,
@@ -89,10 +91,11 @@ class Measurement:
         settle_s: float,
         peers: bool,
         start_s: float = START_S,
+        most: int | None = None,
     ) -> None:
         self.job, self.cores, self.log = job, cores, log
         self.window_s, self.settle_s, self.start_s = window_s, settle_s, start_s
-        self.wants_peers = peers
+        self.wants_peers, self.most = peers, most
         self.exporter = Exporter(free_port(), cores, log)
         self.watchers: dict[str, Watcher] = {"on": self.exporter, "control": control(cores, log)}
         self.paused_at: float | None = None
@@ -149,7 +152,8 @@ class Measurement:
         names = [name for name in self.watchers if name not in ("on", "control")]
         time.sleep(GUARD_OFF_S)
         self._window("off")
-        for name in turns(self.window_s, names, Random(), self._paused_s):  # no secret
+        order = turns(self.window_s, names, Random(), self._paused_s)
+        for name in islice(order, self.most):
             peer = name in names
             if time.monotonic() + took_s(self.window_s, peer=peer) > deadline:
                 return

@@ -231,14 +231,14 @@ def test_our_document_has_the_marks() -> None:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
 def test_a_real_job_and_exporter(tmp_path: Path) -> None:
     pytest.importorskip("torch")
-    options = ["--seconds", "60", "--window", "1", "--settle", "4", "--no-peers"]
+    options = ["--turns", "2", "--seconds", "200", "--window", "1", "--settle", "4", "--no-peers"]
     done = subprocess.run(
         [sys.executable, "-m", "bench.cost", "c01", *options, "--out", str(tmp_path)],
         cwd=ROOT,
         env={**os.environ, "JOB_SCALE": "tiny", "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=250,
     )
     assert done.returncode == 0, done.stderr
     assert "gpt.py c01" in done.stdout
