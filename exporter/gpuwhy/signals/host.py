@@ -209,7 +209,7 @@ def stuck_for(stacks: Samples, now: float) -> float | None:
     """Seconds for which every sample of the main thread has shown the same stack, up to now."""
     since: float | None = None
     frames: object = None
-    for stack in reversed(list(stacks)):
+    for stack in stacks.newest_first():
         if not stack.get("main") or float(stack["t"]) > now:
             continue
         if frames is None:

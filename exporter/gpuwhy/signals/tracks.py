@@ -60,6 +60,9 @@ class Samples:
         later = self.between(second + 1.0, second + 1.0 + within)
         return later[0] if later else None
 
+    def newest_first(self) -> Iterator[Observation]:
+        return (observation for _, observation in reversed(self.items))
+
     def __iter__(self) -> Iterator[Observation]:
         return (observation for _, observation in self.items)
 

@@ -97,20 +97,20 @@ def _of(values: list[float | None], step: float) -> Wave | None:
         known,
         np.array([values[i] for i in known], dtype=np.float64),
     )
-    depth = float(np.percentile(power, 90) - np.percentile(power, 10))
+    high, low = np.percentile(power, (90, 10))
+    depth = float(high - low)
     return _period(power, step, depth) if depth >= MIN_DEPTH_W else Wave(None, 0.0, depth)
 
 
 def _period(power: NDArray[np.float64], step: float, depth: float) -> Wave:
     correlation = _autocorrelation(power)
-    limit = int(len(power) / MIN_PERIODS)
+    inner = correlation[1 : int(len(power) / MIN_PERIODS) + 1]
+    middle = inner[1:-1]
+    high = (middle >= inner[:-2]) & (middle > inner[2:]) & (middle >= MIN_STRENGTH)
     peaks = [
         i
-        for i in range(2, limit)
-        if correlation[i] >= correlation[i - 1]
-        and correlation[i] > correlation[i + 1]
-        and correlation[i] >= _least(correlation, i)
-        and _again(correlation, i)
+        for i in (np.flatnonzero(high) + 2).tolist()
+        if correlation[i] >= _least(correlation, i) and _again(correlation, i)
     ]
     if not peaks:
         return Wave(None, 0.0, depth)
