@@ -19,6 +19,9 @@ from bench import cost_stats
 Result = Mapping[str, Any]
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
 NOT_TOLD = "-"
+GOAL, GOAL_BOUND = 0.002, 0.005
+GOAL_JOBS = ("c01", "c05", "c03")
+"""Those whose steps are steady enough for a goal; a job bound by launches drifts on its own."""
 CROWDED = "Ranks of a crowded host, without a GPU:"
 WHAT = {
     "c01": "bound by its GPU",
@@ -44,7 +47,7 @@ def text(results: Sequence[Result]) -> str:
     alerts = [one for one in results if one["kind"] == "alerts"]
     parts = [_measured_on(results)]
     if costs:
-        parts += [_slowdowns(costs), _own(costs), _peers(costs)]
+        parts += [_goal(costs), _slowdowns(costs), _own(costs), _peers(costs)]
     if crowds:
         parts += [CROWDED, _slowdowns(crowds), _own(crowds)]
     parts += [_alert(one) for one in alerts]
@@ -102,6 +105,26 @@ def _measured_on(results: Sequence[Result]) -> str:
         when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(one["t"]))
         lines.append(f"- {one['kind']}, {when}: {told}")
     return "\n".join(lines)
+
+
+def _goal(costs: Sequence[Result]) -> str:
+    """What the mean steps say about the goal, in words."""
+    told = []
+    for variant in _variants(costs):
+        mean = cost_stats.summary(_jobs(costs, variant))["on"]["mean"]
+        if variant in GOAL_JOBS and mean is not None:
+            told.append(f"`{variant}` {goal(mean)} ({percent(mean)})")
+    aim = f"at most {GOAL * 100:g} % slower, upper 95 % bound {GOAL_BOUND * 100:g} %"
+    return f"Goal: {aim}. By mean steps {', '.join(told)}." if told else ""
+
+
+def goal(mean: Estimate) -> str:
+    """Whether a slowdown is within the goal, beyond it, or not known well enough."""
+    if mean.low is None or mean.high is None:
+        return "has too few windows for an interval"
+    if mean.value <= GOAL and mean.high <= GOAL_BOUND:
+        return "reaches it"
+    return "misses it" if mean.low > GOAL else "is not known well enough"
 
 
 def _slowdowns(costs: Sequence[Result]) -> str:

@@ -206,10 +206,25 @@ def test_the_report_stands_between_its_marks(tmp_path: Path) -> None:
     assert "| c01 | 5.0 % of a core | 90 MB | 4.9 % of a core | 1.5 s |" in once
     assert "| c01 | py-spy record, 20 Hz, blocking | 1 | " in once
     assert "2.0 % of a core | 8 MB |" in once
+    assert "Goal: at most 0.2 % slower, upper 95 % bound 0.5 %. By mean steps `c01` misses" in once
     assert "NVML, 10 Hz does not run: no library" in once
     assert "JobError: it ended" in once
     assert cost_report.write([file], document) == 0
     assert document.read_text() == once
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "said"),
+    [
+        (0.001, -0.001, 0.003, "reaches it"),
+        (0.001, -0.009, 0.011, "is not known well enough"),
+        (0.003, -0.001, 0.004, "is not known well enough"),
+        (0.004, 0.003, 0.005, "misses it"),
+        (0.001, None, None, "has too few windows for an interval"),
+    ],
+)
+def test_the_goal(value: float, low: float | None, high: float | None, said: str) -> None:
+    assert cost_report.goal(cost_stats.Estimate(value, low, high)) == said
 
 
 def test_a_report_that_cannot_be_made_changes_nothing(tmp_path: Path) -> None:
