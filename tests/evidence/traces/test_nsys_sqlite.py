@@ -139,6 +139,18 @@ def test_a_report_through_the_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert trace.source == "a.nsys-rep"
 
 
+def test_the_newest_tool_beside_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps(tmp_path / "a.nsys-rep")
+    for version, does in (("2023.10.1", "exit 1"), ("2025.3.2", 'cp "$6" "$5"')):
+        place = tmp_path / "opt/nvidia/nsight-systems" / version / "bin"
+        place.mkdir(parents=True)
+        _tool(place, "nsys", does)
+    monkeypatch.setattr(convert.shutil, "which", lambda _: None)
+    monkeypatch.setattr(convert, "ROOT", tmp_path)
+    (trace,) = read_trace(tmp_path / "a.nsys-rep")
+    assert trace.source == "a.nsys-rep"
+
+
 def test_a_tool_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.nsys-rep").write_text("x")
     _tool(tmp_path, "nsys", "echo 'version is newer' >&2; exit 1")
@@ -152,6 +164,7 @@ def test_without_the_tool_the_command_is_told(
 ) -> None:
     (tmp_path / "a.nsys-rep").write_text("x")
     monkeypatch.setattr(convert.shutil, "which", lambda _: None)
+    monkeypatch.setattr(convert, "ROOT", tmp_path)
     with pytest.raises(
         TraceError, match=r"nsys export --type sqlite --output a\.sqlite a\.nsys-rep"
     ):

@@ -5,6 +5,8 @@ The tools run on a copy's path in a folder of their own, so nothing is left besi
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -14,6 +16,14 @@ from pathlib import Path
 
 from gpuwhy.evidence.traces.trace import TraceError
 
+ROOT = Path("/")
+PLACES = (
+    "opt/nvidia/nsight-compute/*",
+    "opt/nvidia/nsight-systems/*/bin",
+    "opt/nvidia/nsight-systems-cli/*/bin",
+    "usr/local/cuda*/bin",
+)
+"""Where NVIDIA's packages put their tools."""
 DEADLINE_S = 900.0
 """Longest that a tool may take: a report of gigabytes takes minutes."""
 
@@ -56,13 +66,24 @@ def _check(report: Path) -> None:
 
 
 def _tool(name: str, report: Path, elsewhere: str) -> str:
-    found = shutil.which(name)
+    found = shutil.which(name) or _beside(name)
     if found is None:
         raise TraceError(
             f"{report} needs {name} to be read, and it is not installed here. Where it is, run\n"
             f"  {elsewhere}\nand give gpuwhy trace the file that it writes"
         )
     return found
+
+
+def _beside(name: str) -> str | None:
+    """The newest one where NVIDIA's packages put it, which is not always on the PATH."""
+    found = [path for place in PLACES for path in ROOT.glob(f"{place}/{name}")]
+    runs = [path for path in found if os.access(path, os.X_OK) and path.is_file()]
+    return str(max(runs, key=_numbers)) if runs else None
+
+
+def _numbers(path: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", str(path))]
 
 
 def _run(command: list[str], report: Path, elsewhere: str) -> str:
