@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpuwhy.ledger import thresholds as th
+from gpuwhy.ledger.copies import plain_lines, seen_copies
 from gpuwhy.ledger.quota import denied
 from gpuwhy.ledger.stalled import stall_reason
 from gpuwhy.signals.phases import WAIT
@@ -41,7 +42,6 @@ DATA_PHASES = {
     "data_sampler": "sampler",
     "data_worker_start": "worker-start",
 }
-COPY_PHASES = {"h2d_copy": "host-to-device", "d2h_copy": "device-to-host"}
 HOST_PHASES = {"user": "python", "logging": "logging", "gc": "garbage-collection"}
 SYNC_PHASES = ("sync", "framework", "h2d_copy", "d2h_copy")
 DISPATCH_PHASES = ("forward", "backward", "optimizer")
@@ -173,17 +173,25 @@ def _idle(gpu: GpuSignals, run: RunSignals, rest: _Rest) -> None:
     if phases is None:
         rest.take_all("unknown", "no-stacks")
         return
-    hidden = _copies(gpu, run, phases, rest)
+    for reason, most in seen_copies(gpu, phases).items():
+        rest.take("copy", reason, most)
     for phase, reason in DATA_PHASES.items():
         rest.take("data", _late(run, reason), phases.get(phase, 0.0))
     rest.take("comm", "waiting", phases.get("grad_sync", 0.0))
-    # A wait for another thread or process of the job is not the job's own Python: what that one
-    # does is not in this stack, so it stays unknown.
-    hidden["user"] = hidden.get("user", 0.0) + waits_unseen(run)
-    for phase, reason in HOST_PHASES.items():
-        rest.take("host", _late(run, reason), phases.get(phase, 0.0) - hidden.get(phase, 0.0))
+    _own_work(gpu, run, phases, rest)
     _dispatch(run, phases, rest)
     rest.take_all("unknown", _why_not_launch(run, phases))
+
+
+def _own_work(gpu: GpuSignals, run: RunSignals, phases: Mapping[str, float], rest: _Rest) -> None:
+    """The job's own Python, what is seen to be Python first. A wait for another thread or process
+    of the job is not it: what that one does is not in this stack, so it stays unknown."""
+    plain = plain_lines(gpu, run, phases)
+    own = {**phases, "user": phases.get("user", 0.0) - waits_unseen(run) - plain.share}
+    for phase, reason in HOST_PHASES.items():
+        rest.take("host", _late(run, reason), own.get(phase, 0.0))
+    rest.take(plain.account, plain.reason, plain.most)
+    rest.take("host", _late(run, "python"), plain.share - plain.most)
 
 
 def _late(run: RunSignals, reason: str) -> str:
@@ -199,41 +207,6 @@ def _pauses(run: RunSignals, rest: _Rest) -> None:
         rest.take_all("startup", "")
     else:
         rest.take("startup", "import", phases.get("import", 0.0))
-
-
-def _copies(
-    gpu: GpuSignals, run: RunSignals, phases: Mapping[str, float], rest: _Rest
-) -> dict[str, float]:
-    """Copies that stand in the stacks, and those behind a C call of the user's own line where the
-    link's traffic shows them. Returns the host time that was explained away, by phase."""
-    traffic = gpu.copy_traffic
-    for phase, reason in COPY_PHASES.items():
-        # The host also waits at a copy's line for the work before it: what was moved is the bound.
-        bound = 1.0 if traffic is None else traffic / th.COPY_SLOW
-        rest.take("copy", reason, min(phases.get(phase, 0.0), bound))
-    hidden: dict[str, float] = {}
-    unexplained = run.opaque - run.calls.get("sleep", 0.0) - waits_unseen(run)
-    if traffic is None:
-        # A line of the training loop itself may be a copy: without the link's traffic it cannot
-        # be told from the job's own Python.
-        own = max(0.0, run.loop_lines - waits_unseen(run))
-        hidden["user"] = rest.take("unknown", "no-gpm", own)
-        return hidden
-    if unexplained <= 0:
-        return hidden
-    copying = traffic / th.COPY_PAGEABLE
-    if copying >= th.COPY_EXPLAINS * unexplained:
-        inbound = (gpu.pcie_rx or 0.0) >= 0.5 * (gpu.pcie_tx or 0.0)
-        outbound = (gpu.pcie_tx or 0.0) >= 0.5 * (gpu.pcie_rx or 0.0)
-        reason = (
-            "both-ways"
-            if inbound and outbound
-            else "host-to-device"
-            if inbound
-            else ("device-to-host")
-        )
-        hidden["user"] = rest.take("copy", reason, unexplained)
-    return hidden
 
 
 def _dispatch(run: RunSignals, phases: Mapping[str, float], rest: _Rest) -> None:

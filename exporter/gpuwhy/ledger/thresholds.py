@@ -68,6 +68,10 @@ COPY_SLOW = 1.5e9
 """Bytes/s of the slowest copies: the time that a copy's line can have spent copying is at most its
 traffic over this; the rest was waiting for the work queued before."""
 
+COPY_FAST = 25e9
+"""Bytes/s of a pinned copy over PCIe of generation 4, about: the most that a line which was seen to
+copy has moved in the time that it was seen."""
+
 COPY_EXPLAINS = 0.4
 """Share of the host's time in unexplained C calls that the copies must fill to be called copies."""
 

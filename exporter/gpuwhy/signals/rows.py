@@ -15,6 +15,7 @@ from gpuwhy.signals.waiting import with_waiting
 from gpuwhy.signals.wave import find_wave
 
 PROCESS_HOLD_S = 5.0
+ENDED_S = 2.0
 
 
 def second_of(memory: Memory, second: int) -> Second:
@@ -40,8 +41,14 @@ def _observed(memory: Memory, second: int) -> list[GpuTrack]:
 
 
 def _table(memory: Memory, second: int) -> list[Process]:
+    """The processes of the second, without those that the next look no longer finds: the second in
+    which a rank ends is neither work nor a fault of it."""
     found = memory.processes.around(second, PROCESS_HOLD_S)
-    return list(found["processes"]) if found else []
+    if found is None:
+        return []
+    later = memory.processes.between(second + 1.0, second + 1.0 + ENDED_S)
+    alive = {p["pid"] for p in later[0]["processes"]} if later else None
+    return [p for p in found["processes"] if alive is None or p["pid"] in alive]
 
 
 def _gpu_row(memory: Memory, track: GpuTrack, second: int, table: Sequence[Process]) -> GpuRow:
