@@ -37,7 +37,7 @@ def series(
 
 
 class _Half:
-    """Keeps what the host of one rank can see. Its GPU has a UUID of its own there, as real ones."""
+    """Keeps what the host of one rank can see. Its GPU has a UUID of its own, as real ones have."""
 
     def __init__(self, rank: int, run: str, ras: bool) -> None:
         self._rank, self._run, self._uuid = rank, run, f"{HOSTS[rank]}-gpu"
