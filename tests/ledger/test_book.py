@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.ledger_strategies import rows
 
@@ -17,6 +17,7 @@ def seconds(found: list[GpuRow]) -> list[Second]:
     return [Second(1000 + i, (row,), {}) for i, row in enumerate(found)]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # large rows, busy hosts
 @given(st.lists(rows(), min_size=1, max_size=8))
 def test_device_view_adds_up_to_observed_time(found: list[GpuRow]) -> None:
     book = Book()
@@ -30,6 +31,7 @@ def test_device_view_adds_up_to_observed_time(found: list[GpuRow]) -> None:
     assert not any(account == "shared" for _, _, account, _ in book.device)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # large rows, busy hosts
 @given(st.lists(rows(), min_size=1, max_size=8))
 def test_run_view_adds_up_to_held_time(found: list[GpuRow]) -> None:
     book = Book()
