@@ -14,7 +14,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bench.accuracy import RECORDINGS, held_back
+from bench.accuracy_jobs import RECORDINGS, held_back
 from bench.accuracy_page import table
 
 from bench import truth
