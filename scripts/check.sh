@@ -1,4 +1,5 @@
-# What a release must pass: the tests, fresh locks, fresh generated files; --full adds long suites.
+# What a release must pass: the tests, fresh locks, fresh generated files, audited dependencies (and
+# a list of them, an SBOM); --full adds long suites.
 set -eu
 . scripts/venv.sh
 make_venv
@@ -24,3 +25,11 @@ fresh() { # fresh COMMAND FILE...: the command leaves no difference in the files
 fresh "sh scripts/lock.sh" requirements.lock requirements-dev.lock
 .venv/bin/python -m gpuwhy.expose.catalogue --check docs/metrics.md
 sh scripts/test.sh ${full:+-m "full or not full"}
+
+audited=0
+.venv/bin/python scripts/audit.py || audited=$?
+case $audited in
+    0) say "check: everything passed" ;;
+    3) say "check: passed, but for the audit of dependencies, which COULD NOT BE MADE (see above)" ;;
+    *) say "check: dependencies have known weaknesses: upgrade them (./run lock --upgrade)"; exit 1 ;;
+esac

@@ -6,6 +6,7 @@ this one), since py-spy is looked for beside the interpreter. All else is the sh
 
 from __future__ import annotations
 
+import contextlib
 import html
 import json
 import os
@@ -184,12 +185,15 @@ class Rig:
         assert self.up("host")
 
     def observer(self) -> psutil.Process:
-        """The process that observes."""
-        return next(
-            child
-            for child in psutil.Process(self.process.pid).children()
-            if "gpuwhy.observe" in child.cmdline()
-        )
+        """The process that observes; waited for while there is none."""
+        give_up = time.monotonic() + PATIENCE_S
+        while time.monotonic() < give_up:
+            for child in psutil.Process(self.process.pid).children():
+                with contextlib.suppress(psutil.Error):  # it may end as it is looked at
+                    if "gpuwhy.observe" in child.cmdline():
+                        return child
+            time.sleep(0.2)
+        raise AssertionError(f"nobody observes: {self.tail()}")
 
     def tail(self) -> str:
         return self.log.read_text(errors="replace")[-2500:] if self.log.exists() else ""
