@@ -56,7 +56,8 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             "workers": options.gpus * options.workers,
             "seconds": options.seconds,
             "cores": shares(before, after),
-            "sources": after["sources"],
+            "sources": shares(before, after, "sources"),
+            "stacks_limit": after["limits"].get("stacks"),  # lower while the host is short of CPU
             "pss": exporter.pss(),
             "series": series(exporter.url),
             "scrape": told(calm.took),
@@ -64,12 +65,12 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         }
 
 
-def shares(before: dict[str, Any], after: dict[str, Any]) -> dict[str, float]:
-    """Cores used by each part of the process tree."""
+def shares(before: dict[str, Any], after: dict[str, Any], of: str = "cpu_s") -> dict[str, float]:
+    """Cores used by each part of the process tree, or by each source as it says itself."""
     seconds = after["t"] - before["t"]
     return {
-        part: round((after["cpu_s"][part] - before["cpu_s"][part]) / seconds, 4)
-        for part in after["cpu_s"]
+        part: round((after[of][part] - before[of].get(part, 0.0)) / seconds, 4)
+        for part in after[of]
     }
 
 

@@ -69,7 +69,12 @@ class Exporter:
                 # What the observer has reaped was py-spy; what the server has, an observer.
                 reaped = "py-spy" if part == "observer" else "ended"
                 cpu[reaped] += times.children_user + times.children_system
-        return {"t": time.monotonic(), "cpu_s": {**cpu, "all": cpu.total()}, "sources": self._cpu()}
+        return {
+            "t": time.monotonic(),
+            "cpu_s": {**cpu, "all": cpu.total()},
+            "sources": self._told("gpuwhy_source_cpu_seconds_total"),
+            "limits": self._told("gpuwhy_source_cpu_limit_ratio"),
+        }
 
     def pss(self) -> dict[str, float]:
         """Proportional set size by part of the tree, in MB."""
@@ -89,9 +94,9 @@ class Exporter:
             return sum(one.get("role") == "rank" for one in listed)
         return 0
 
-    def _cpu(self) -> dict[str, float]:
-        """``gpuwhy_source_cpu_seconds_total`` by source."""
+    def _told(self, metric: str) -> dict[str, float]:
+        """The values of a metric by source."""
         with urllib.request.urlopen(f"{self.url}/metrics", timeout=20) as response:
             lines = response.read().decode().splitlines()
-        found = (line.split() for line in lines if line.startswith("gpuwhy_source_cpu_seconds"))
+        found = (line.split() for line in lines if line.startswith(metric + "{"))
         return {words[0].split('"')[1]: float(words[1]) for words in found}

@@ -18,14 +18,22 @@ JOB = Path(__file__).with_name("own_cost_job.py")
 START_S = 240.0
 
 COSTS_US = {
-    # Medians on an H200 (driver 580.159), taken for CPU time, which at worst they are. A ring is
-    # read by two calls: the first asks for its length.
-    "nvmlDeviceGetSamples": 1100,
-    "nvmlGpmSampleGet": 1200,
-    "nvmlGpmMetricsGet": 400,
-    "nvmlDeviceGetProcessUtilization": 950,
-    "nvmlDeviceGetTotalEnergyConsumption": 3000,
-    "nvmlDeviceGetFieldValues": 20,
+    # CPU of a call on an H200 (driver 580.159), as bench.own_cost_nvml tells it; where nvidia-ml-py
+    # makes two of one (the first asks how much there is), half of it. The rest take less than 50.
+    "nvmlGpmMetricsGet": 2040,
+    "nvmlGpmSampleGet": 190,
+    "nvmlDeviceGetSamples": 500,  # 260 for power, 1270 for utilisation, which is read less often
+    "nvmlDeviceGetProcessUtilization": 1290,
+    "nvmlDeviceGetMaxClockInfo": 1770,
+    "nvmlDeviceGetApplicationsClock": 1060,
+    "nvmlDeviceGetTemperatureThreshold": 330,
+    "nvmlDeviceGetMigMode": 320,
+    "nvmlDeviceGetTotalEnergyConsumption": 3240,
+    "nvmlDeviceGetMemoryInfo_v2": 40,
+    "nvmlDeviceGetFieldValues": 45,
+    "nvmlEventSetWait_v2": 40,
+    "nvmlDeviceGetPcieReplayCounter": 380,
+    "nvmlDeviceGetMaxMigDeviceCount": 450,
 }
 
 
@@ -50,7 +58,7 @@ class Host:
             "STANDIN_NVML": str(self._script),
         }
         self.ranks = [self._start(rank) for rank in range(self.gpus)]
-        self._script.write_text("\n".join(self._lines()) + "\n")
+        self._write()
         self._wait()
         return self
 
@@ -67,6 +75,12 @@ class Host:
             "OMP_NUM_THREADS": "1",
         }
         return spawn([sys.executable, str(JOB), "--workers", str(self.workers)], env, self.log)
+
+    def _write(self) -> None:
+        """Tell the stand-in who holds which GPU, at one blow: it may be reading."""
+        fresh = self._script.with_suffix(".new")
+        fresh.write_text("\n".join(self._lines()) + "\n")
+        fresh.replace(self._script)
 
     def _lines(self) -> list[str]:
         lines = [f"gpus {self.gpus}", "set wave_ms 140"]

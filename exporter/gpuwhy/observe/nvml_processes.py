@@ -32,7 +32,7 @@ UNSEEN_BYTES = 512 * 2**20
 SELDOM_S = 5.0
 """How often the lists are read that seldom hold a job's process."""
 
-ALONE_S = 4.0
+ALONE_S = 6.0
 """How often SM shares are read where there is nobody to share with: they are averages since the
 last read, so none is lost."""
 

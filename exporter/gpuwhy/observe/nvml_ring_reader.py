@@ -20,8 +20,8 @@ RINGS = (  # name, nvmlSamplingType_t, source, scale, highest credible value
     ("power", constant("NVML_TOTAL_POWER_SAMPLES"), "power_ring", 0.001, 10_000.0),
 )
 
-STANDING_BY_S = 5.0
-"""How often the ring of utilisation is read where GPM serves: well within its 14 s."""
+STANDING_BY_S = 10.0
+"""How often the ring of utilisation is read where GPM serves: within its 14 s."""
 
 CLOCK_SET_S = 0.05
 """The wall clock has been set if it moves against the monotonic one by more than this."""
