@@ -43,26 +43,29 @@ def jobs(engine: Engine) -> Iterator[None]:
     with contextlib.ExitStack() as ended:
         folder = Path(ended.enter_context(tempfile.TemporaryDirectory()))
         folder.chmod(0o755)
+        site = ended.enter_context(_readable(_site(), folder / "site"))
         for run, user in (("of-root", 0), ("of-another", NOBODY)):
             python = _closed(folder / run, user)
-            pid = ended.enter_context(job(run, folder / run, python, user))
+            pid = ended.enter_context(job(run, folder / run, python, user, site))
             if run in QUOTAS:
                 group = ended.enter_context(_group(run, QUOTAS[run]))
                 (group / "cgroup.procs").write_text(str(pid))
         run = "of-a-container"
         group = ended.enter_context(_group(run, QUOTAS[run]))
-        ended.enter_context(_contained(engine, run, group))
+        ended.enter_context(_contained(engine, run, group, site))
         yield
 
 
 @contextlib.contextmanager
-def job(run: str, folder: Path, python: Path, user: int | None = None) -> Iterator[int]:
-    """A job whose files are in the folder; its PID."""
+def job(
+    run: str, folder: Path, python: Path, user: int | None = None, site: Path | None = None
+) -> Iterator[int]:
+    """A job whose files are in the folder, with the PyTorch of ``site``; its PID."""
     command = [python, folder / "job.py", folder / "truth.jsonl", *WORK]
     shutil.copy(JOB, folder)
     started = subprocess.run(
         ["setsid", "sh", "-c", DETACHED, folder / "log", *command],
-        env={"GPUWHY_RUN": run, "PYTHONPATH": _site(), "PATH": os.environ["PATH"]},
+        env={"GPUWHY_RUN": run, "PYTHONPATH": str(site or _site()), "PATH": os.environ["PATH"]},
         cwd="/",
         user=user,
         group=user,
@@ -79,12 +82,26 @@ def job(run: str, folder: Path, python: Path, user: int | None = None) -> Iterat
             os.kill(pid, signal.SIGKILL)
 
 
-def _site() -> str:
+def _site() -> Path:
     """Where the tests' PyTorch is; it is not imported, see above."""
     found = importlib.util.find_spec("torch")
     if found is None or found.origin is None:
         pytest.skip("no PyTorch: there is no job to watch")
-    return str(Path(found.origin).parents[1])
+    return Path(found.origin).parents[1]
+
+
+@contextlib.contextmanager
+def _readable(site: Path, here: Path) -> Iterator[Path]:
+    """The same packages where other users may read them: a clone is often below a closed home."""
+    if all(folder.stat().st_mode & 0o001 for folder in (site, *site.parents)):
+        yield site
+        return
+    here.mkdir()
+    subprocess.run(["mount", "--bind", site, here], check=True)
+    try:
+        yield here
+    finally:
+        subprocess.run(["umount", "--lazy", here], check=True)
 
 
 def _closed(folder: Path, user: int) -> Path:
@@ -96,12 +113,17 @@ def _closed(folder: Path, user: int) -> Path:
     return python
 
 
+def group_name(run: str) -> str:
+    """The control group of a run, at the top."""
+    return f"gpuwhy-test-{os.getpid()}-{run}"
+
+
 @contextlib.contextmanager
 def _group(name: str, cores: float) -> Iterator[Path]:
     """A control group of our own with a CPU quota, in version 1 or 2."""
     old = Path("/sys/fs/cgroup/cpu")
     top = old if old.is_dir() else Path("/sys/fs/cgroup")
-    group = top / f"gpuwhy-test-{os.getpid()}-{name}"
+    group = top / group_name(name)
     if top is not old:
         (top / "cgroup.subtree_control").write_text("+cpu")
     group.mkdir()
@@ -139,12 +161,12 @@ def _empty(group: Path, hierarchy: Path) -> None:
 
 
 @contextlib.contextmanager
-def _contained(engine: Engine, run: str, parent: Path) -> Iterator[None]:
+def _contained(engine: Engine, run: str, parent: Path, site: Path) -> Iterator[None]:
     """A job in a container whose limit is set above it, as for a pod."""
     engine.podman(
         *("run", "-d", "--name", run, "--shm-size=256m", f"--cgroup-parent=/{parent.name}"),
         *(f"--env=GPUWHY_RUN={run}", "--env=PYTHONPATH=/site"),
-        *(f"--volume={_site()}:/site:ro", f"--volume={JOB}:/job.py:ro"),
+        *(f"--volume={site}:/site:ro", f"--volume={JOB}:/job.py:ro"),
         "docker.io/library/python:3.12-slim-bookworm",
         *("python", "/job.py", "/tmp/truth.jsonl", *WORK),
     )

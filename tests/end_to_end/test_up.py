@@ -21,7 +21,7 @@ from tests.stack.ports import free_port
 
 PUBLIC = Path(__file__).parents[3] / "shared/public-data/dcgm-exporter"
 SERVICES = ["alertmanager", "exporter", "prometheus"]
-SHORTENED = 15
+SHORTENED = 30
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.end_to_end.clones import Up, clone, hasten, until
 
 ALONE = ("unshare", "--net")
 """A machine without a network: not even loopback is up."""
-SHORTENED = 15
+SHORTENED = 30
 
 
 def can(*command: str) -> bool:
@@ -149,7 +149,7 @@ def test_receivers_that_fail_are_told_to_those_that_do_not(up: Up, tmp_path: Pat
         until(lambda: failing in "".join(alert.text for alert in good.arrived()), 120)
         until(lambda: failing in up.get("GPUWHY_PORT", "/"), 30)
     names = {alert.labels["alertname"] for alert in good.arrived()}
-    assert names == {"GpuwhyDown", "NotificationsFailing"}
+    assert names >= {"GpuwhyDown", "NotificationsFailing"}
     assert failing in up.get("GPUWHY_PORT", "/")
     good.close()
 

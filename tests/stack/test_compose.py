@@ -13,7 +13,7 @@ import yaml
 from scripts.stack import packages
 
 ROOT = Path(__file__).parents[2]
-ONE_SHOT = {"check-nvidia-container-toolkit", "grafana-password"}
+ONE_SHOT = {"needs-nvidia-driver-and-container-toolkit", "grafana-password"}
 NO_GPU = ("docker-compose.yml", "docker-compose.no-gpu.yml")
 
 
@@ -55,7 +55,7 @@ def test_everything_drops_all_rights(services: dict[str, dict[str, Any]]) -> Non
     assert {name: rights for name, rights in added.items() if rights} == {
         "exporter": ["SYS_PTRACE", "DAC_READ_SEARCH"],
         "dcgm-exporter": ["SYS_ADMIN"],
-        "check-nvidia-container-toolkit": ["SYS_PTRACE"],
+        "needs-nvidia-driver-and-container-toolkit": ["SYS_PTRACE"],
     }
     for name, service in services.items():
         assert service["cap_drop"] == ["ALL"], name
