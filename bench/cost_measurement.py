@@ -179,7 +179,7 @@ class Measurement:
             watcher.check()
             watcher.off()
         except WatcherError:
-            window["state"] = "spoilt"
+            window["state"] = cost_stats.SPOILT
             raise
         if watcher is self.exporter:
             self.paused_at = time.monotonic()

@@ -16,7 +16,7 @@ def read(handle: object) -> None:
     pynvml.nvmlDeviceGetPowerUsage(handle)
     pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)
     pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)
-    pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)
+    pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)
     pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
 
 

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 Values = NDArray[np.float64]
 Window = Mapping[str, Any]
 
+SPOILT = "spoilt"
+"""The state of a window whose watcher ended within it."""
 FEWEST_STEPS, FEWEST_TRIALS = 5, 3
 DRAWS, SEED, LEVEL, TAIL = 10_000, 20251201, 0.95, 99.9
 
@@ -47,7 +49,7 @@ def trials(windows: Sequence[Window], burst: int = 1) -> list[Trial]:
     come in bursts only whole bursts are held against each other."""
     found = []
     for before, one, after in zip(windows, windows[1:], windows[2:], strict=False):
-        if one["state"] == "off" or {before["state"], after["state"]} != {"off"}:
+        if one["state"] in ("off", SPOILT) or {before["state"], after["state"]} != {"off"}:
             continue
         trial = Trial(one["state"], seconds(one), [seconds(before), seconds(after)], burst)
         if min(map(len, [trial.tried, *trial.empty])) >= max(FEWEST_STEPS, burst):

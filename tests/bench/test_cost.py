@@ -117,6 +117,8 @@ def test_too_few_windows_have_no_interval_and_none_no_value() -> None:
     assert nothing["on"]["mean"] is None
     few = [{"state": state, "steps_us": [1] * 4} for state in ("off", "on", "off")]
     assert cost_stats.trials(few) == []
+    spoilt = [{"state": state, "steps_us": [1] * 9} for state in ("off", cost_stats.SPOILT, "off")]
+    assert cost_stats.trials(spoilt) == []
 
 
 def test_windows_of_several_runs_are_pooled_but_never_held_against_each_other() -> None:
