@@ -37,3 +37,21 @@ def test_a_refusal_of_another_source_or_process_is_not_taken_for_it() -> None:
 def test_without_a_driver_it_says_so() -> None:
     said = {"kind": "source", "source": "nvml", "up": False, "why": "no driver", "remedy": "get it"}
     assert verdict_with(said)["nvml"] == ("no driver", "get it")
+
+
+def test_a_gpu_held_by_a_process_out_of_sight_is_not_called_free() -> None:
+    pipeline = Pipeline()
+    for t in range(1000, 1020):
+        pipeline.feed(
+            [
+                {"kind": "processes", "t": float(t), "processes": []},
+                {"kind": "gpu", "t": t + 0.1, "uuid": "g", "utilization": 0.9},
+                {"kind": "gpu_processes", "t": t + 0.1, "uuid": "g", "processes": [{"pid": 4711}]},
+            ]
+        )
+    pipeline.finish()
+    (gpu,) = pipeline.verdicts()["gpus"]
+    assert (gpu["run"], gpu["cause"]) == (None, "unknown")
+    (blind,) = gpu["cannot_see"]
+    assert blind["signal"] == "processes"
+    assert "4711" in blind["why"]

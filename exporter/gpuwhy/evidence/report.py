@@ -99,7 +99,8 @@ def _headline(alike: list[Entry], style: Style) -> list[str]:
     entry = alike[0]
     name = _names(alike)
     if entry["run"] is None:
-        return [f"{style.paint(name, 'bold')}: no training job holds it"]
+        sight = " in sight" if entry["cause"] == "unknown" else ""
+        return [f"{style.paint(name, 'bold')}: no training job{sight} holds it"]
     first = entry["causes"][0] if entry["causes"] else {}
     reason = reason_words(first.get("reason"))
     words = f"{name}: {cause_words(entry['cause'])}" + (f" ({reason})" if reason else "")

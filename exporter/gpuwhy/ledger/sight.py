@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gpuwhy.ledger.summary import Window
+from gpuwhy.signals.row import GpuRow
 
 Blind = dict[str, str]
 """{"signal", "why", "remedy"}."""
@@ -73,6 +74,18 @@ def _blind(name: str, refused: tuple[str, str] | None, said: Mapping[str, object
     elif said is not None and not said.get("up", True):
         why, remedy = str(said.get("why") or why), str(said.get("remedy") or remedy)
     return {"signal": name, "why": why, "remedy": remedy}
+
+
+def cannot_see_holders(row: GpuRow, busy: float | None) -> list[Blind]:
+    """What is missing of a GPU that no job in sight holds: its activity, or whose it is."""
+    if busy is None:
+        why = "the GPU's utilisation was not read"
+        return [{"signal": "nvml", "why": why, "remedy": "see gpuwhy doctor"}]
+    if not row.foreign:
+        return []
+    pids = ", ".join(str(pid) for pid in row.foreign[:3])
+    why = f"a process that the observer does not see holds this GPU (PID {pids})"
+    return [{"signal": "processes", "why": why, "remedy": DEFAULTS["gpu_processes"][1]}]
 
 
 UNKNOWN_SIGNALS = {

@@ -12,7 +12,7 @@ from gpuwhy.ledger.advice import next_action
 from gpuwhy.ledger.entry import Entry
 from gpuwhy.ledger.evidence import evidence_for, function_for
 from gpuwhy.ledger.phases_only import losses_from_phases
-from gpuwhy.ledger.sight import UNDECIDED, UNKNOWN_SIGNALS, cannot_see
+from gpuwhy.ledger.sight import UNDECIDED, UNKNOWN_SIGNALS, cannot_see, cannot_see_holders
 from gpuwhy.ledger.stalled import in_hindsight
 from gpuwhy.ledger.summary import Window
 from gpuwhy.signals.row import Function, GpuRow, GpuSignals
@@ -180,15 +180,16 @@ def _free(entries: Sequence[Entry]) -> list[Verdict]:
         busy = [r.gpu.busy for r in free if r.gpu is not None and r.gpu.busy is not None]
         used = sum(busy) / len(busy) if busy else None
         accounts = {"unknown": 1.0} if used is None else {"free": 1 - used, "compute": used}
+        blind = cannot_see_holders(free[-1], used)
         out.append(
             {
                 **_identity(free[-1].gpu),
                 "run": None,
                 "rank": None,
-                "cause": "none",
+                "cause": "unknown" if blind else "none",
                 "causes": [],
                 "accounts": {a: round(v, 4) for a, v in accounts.items() if v > 0},
-                "cannot_see": [],
+                "cannot_see": blind,
             }
         )
     return out
