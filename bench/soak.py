@@ -33,10 +33,10 @@ from gpuwhy.expose.state import State
 SCRAPE_S = 5
 VERDICTS_S = 60
 MARKS = 12
-WARM = 1 / 3
-"""Share of the marks that is warm-up: buffers of 15 min and caches fill."""
-ROOM = {"rss_mb": 4.0, "descriptors": 2.0, "threads": 1.0, "series": 0.0, "kept": 0.0}
+ROOM = {"rss_mb": 4.0, "descriptors": 2.0, "threads": 1.0, "series": 0.0, "kept": 4.0}
 """How much the last third may lie above the middle one (medians)."""
+ROOM_LIVE = {"rss_mb": 6.0, "descriptors": 4.0, "threads": 2.0, "series": 250.0}
+"""The same where series are those of one moment, and a dozen jobs end in a minute."""
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -84,16 +84,16 @@ def mark(jobs: Jobs, series: int, churn: Churn) -> dict[str, float]:
     }
 
 
-def grown(marks: Sequence[dict[str, float]]) -> dict[str, float]:
-    """What grew from the middle third to the last, and by how much."""
+def grown(marks: Sequence[dict[str, float]], rooms: dict[str, float]) -> dict[str, float]:
+    """What grew from the middle third to the last, and by how much. The first third warms up:
+    buffers of 15 min and caches fill."""
     third = len(marks) // 3
     before, after = marks[third : 2 * third], marks[2 * third :]
     found = {}
-    for name, room in ROOM.items():
-        if name in marks[0]:
-            more = median(m[name] for m in after) - median(m[name] for m in before)
-            if more > room:
-                found[name] = round(more, 1)
+    for name, room in rooms.items():
+        more = median(m[name] for m in after) - median(m[name] for m in before)
+        if more > room:
+            found[name] = round(more, 1)
     return found
 
 
@@ -118,7 +118,7 @@ def main() -> int:
         "seconds": round(time.monotonic() - began, 1),
         "life_s": LIFE_S,
         "marks": marks,
-        "grown": grown(marks),
+        "grown": grown(marks, ROOM_LIVE if options.live else ROOM),
     }
     text = json.dumps(result, indent=1)
     sys.stdout.write(text + "\n")
