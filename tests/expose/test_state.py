@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from gpuwhy.expose import exposition
 from gpuwhy.expose.facts import MOST, Facts, fresh
 from gpuwhy.expose.limits import LINGER_S, RUNS_PER_GPU, STALE_S
 from gpuwhy.expose.state import State
+from gpuwhy.ledger.entry import Entry
 from gpuwhy.pipeline import Pipeline
 from gpuwhy.signals.row import GpuRow, Second
 
@@ -139,3 +141,59 @@ def test_the_labels_of_a_run_hold() -> None:
     state = Fed(Clock(T + 2.0))
     state.give(second())
     assert state.view().run((UUID, RUN, 0)) == (UUID, "0", "", RUN, "0")
+
+
+def test_a_verdict_that_takes_long_holds_up_neither_feeding_nor_scrapes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    state = Fed(Clock(T + 3.0))
+    state.give(second())
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(entries: list[Entry]) -> dict[str, Any]:
+        begun.set()
+        assert go_on.wait(20), "nobody waited for it"
+        return {"entries": len(entries)}
+
+    monkeypatch.setattr("gpuwhy.expose.state.verdict", slow)
+    answers: list[dict[str, Any]] = []
+    asking = [
+        threading.Thread(target=lambda: answers.append(state.verdicts(900.0))) for _ in range(3)
+    ]
+    for one in asking:
+        one.start()
+    assert begun.wait(20)
+    state.give(second(T + 1))
+    assert state.view().last_t == T + 1
+    assert names(state)
+    assert [entry.second.t for entry in state.entries()] == [T, T + 1]
+    go_on.set()
+    for one in asking:
+        one.join()
+    assert sorted(answer["entries"] for answer in answers)[0] == 1, "what there was when it asked"
+
+
+def test_verdicts_are_drawn_once_for_all_who_ask(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = Fed(Clock(T + 3.0))
+    state.give(second())
+    drawn: list[int] = []
+    monkeypatch.setattr(
+        "gpuwhy.expose.state.verdict", lambda entries: {"n": drawn.append(len(entries))}
+    )
+    for _ in range(3):
+        state.verdicts(300.0)
+        state.verdicts(None)
+    assert drawn == [1, 1]
+    state.give(second(T + 1))
+    state.verdicts(300.0)
+    assert drawn == [1, 1, 2]
+
+
+def test_word_of_a_source_draws_no_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = Fed(Clock(T + 3.0))
+    state.give(second())
+    before = state.view().verdicts
+    monkeypatch.setattr(state.pipeline, "verdicts", lambda window: pytest.fail("drawn again"))
+    state.feed([{"t": T + 2.0, "kind": "source", "source": "host", "up": False, "why": "gone"}])
+    assert state.view().facts["source"]
+    assert state.view().verdicts == before
