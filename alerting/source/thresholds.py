@@ -66,13 +66,16 @@ URLS = ("runbook_base_url", "grafana_base_url")
 
 def load(path: Path = FILE) -> Thresholds:
     """Read the file. Raises ThresholdError."""
-    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    try:
+        found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, yaml.YAMLError, ValueError, RecursionError) as error:
+        raise ThresholdError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
     if not isinstance(found, dict):
         raise ThresholdError(f"{path}: keys and values are wanted")
     found = {"pending" if key == "for" else key: value for key, value in found.items()}
     known = [field.name for field in dataclasses.fields(Thresholds)]
     if set(found) != set(known):
-        odd = ", ".join(sorted(set(found) ^ set(known)))
+        odd = ", ".join(sorted(map(str, set(found) ^ set(known))))
         raise ThresholdError(f"{path}: unknown or missing: {odd}")
     for key, value in found.items():
         _check(path, key, value)
@@ -87,6 +90,6 @@ def _check(path: Path, key: str, value: Any) -> None:
     elif key == "critical_xids":
         good = isinstance(value, list) and all(isinstance(xid, int) for xid in value)
     else:
-        good = isinstance(value, (int, float)) and not isinstance(value, bool) and value >= 0
+        good = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < 1e12
     if not good:
         raise ThresholdError(f"{path}: {key}: {value!r} is not of the right kind")

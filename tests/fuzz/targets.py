@@ -15,6 +15,7 @@ from pathlib import Path
 from unittest import mock
 
 import yaml
+from alerting.source import thresholds
 
 from gpuwhy import config_file, settings, values
 from gpuwhy.evidence.imports import dmon, dstat_csv, logs, nvidia_smi_csv, pyspy_raw
@@ -93,6 +94,9 @@ def pyspy_messages(data: bytes) -> None:
     messages = text(data)
     pyspy_formats.failed_samples(messages)
     pyspy_formats.is_torn_read(messages)
+    pyspy_formats.without_log(messages)
+    pyspy_formats.failed_reads(messages)
+    pyspy_formats.began(messages)
     assert pyspy_refusal.explain(7, messages, NOWHERE).why
 
 
@@ -264,6 +268,11 @@ def alerting_settings(data: bytes) -> None:
     yaml.load(alerting.render(alerting.read(SETTINGS)), Loader=FAST)
 
 
+def thresholds_file(data: bytes) -> None:
+    hold(data)
+    thresholds.load(SETTINGS)
+
+
 def settings_file(data: bytes) -> None:
     hold(data)
     config_file.read_entries(SETTINGS)
@@ -319,7 +328,7 @@ def imported_logs(data: bytes) -> None:
 PARSERS: dict[str, Parser] = {
     "pyspy_dump": Parser(pyspy_dump, (ValueError,), (pyspy_formats, integer_locals), values=True),
     "pyspy_trace": Parser(pyspy_trace, (ValueError,), (pyspy_formats,), values=True),
-    "pyspy_messages": Parser(pyspy_messages, (), (pyspy_refusal,), around=every_process),
+    "pyspy_messages": Parser(pyspy_messages, (ValueError,), (pyspy_refusal,), around=every_process),
     "source_line": Parser(source_line, (), (source_text,)),
     "process_files": Parser(process_files, (), (procfs,), around=every_file),
     "command_line": Parser(command_line, (), (secrets,), around=every_file),
@@ -342,6 +351,13 @@ PARSERS: dict[str, Parser] = {
         alerting_settings,
         (alerting.AlertingError, ReceiverError),
         (alerting,),
+        values=True,
+        around=every_path,
+    ),
+    "thresholds": Parser(
+        thresholds_file,
+        (thresholds.ThresholdError,),
+        (thresholds,),
         values=True,
         around=every_path,
     ),
