@@ -38,6 +38,7 @@ def hosts() -> Iterator[recorded.Series]:
     """Series of all hosts; those with dcgm-exporter only where its outputs are at hand."""
     yield from recorded.played(["data_slow", "ddp_straggler", "cpu_quota"], "recorded")
     yield from recorded.played(["healthy"], "both")
+    yield from recorded.played(["item_sync"], "blind", recorded.without_stacks)
     yield from recorded.over_two_hosts("ddp_straggler", "two-hosts")
     yield recorded.firing("GPUDataStarved", run="data_slow")
     yield recorded.firing("GPUHeldByCPUQuota", run="cpu_quota")

@@ -14,11 +14,12 @@ from pathlib import Path
 
 import yaml
 from tests.alerting import promtool, two_hosts
-from tests.alerting.replay import SCRAPE_S, Series, replay
+from tests.alerting.replay import SCRAPE_S, Edit, Series, as_it_is, replay
 from tests.expose import samples
 
 from gpuwhy.expose import exposition
 from gpuwhy.expose.view import View
+from gpuwhy.observe.observation import Observation
 from gpuwhy.signals.row import Second
 
 END = 1_700_000_400
@@ -40,12 +41,17 @@ def target(job: str, host: str, port: int) -> dict[str, str]:
     return {"job": job, "instance": f"{host}:{port}", "host": host}
 
 
-def played(names: Sequence[str], host: str) -> Iterator[Series]:
+def played(names: Sequence[str], host: str, edit: Edit = as_it_is) -> Iterator[Series]:
     """A host on which these recordings play side by side."""
-    for series in replay(names, SECONDS):
+    for series in replay(names, SECONDS, edit):
         labels = {**series.labels, **target("gpuwhy", host, 9877)}
         yield Series(series.name, labels, series.values[-SCRAPES:])
     yield Series("gpuwhy_gpu_hour_price", target("gpuwhy", host, 9877), [PRICE] * SCRAPES)
+
+
+def without_stacks(o: Observation, _: float) -> Iterable[Observation]:
+    """What is observed where py-spy may not look."""
+    return [] if o["kind"] in ("stack", "locals") else [o]
 
 
 def over_two_hosts(name: str, run: str) -> Iterator[Series]:

@@ -193,11 +193,12 @@ def test_a_run_whose_gpu_is_not_in_sight(
     assert not of(found, "Is the GPU busy, and does it work?")
 
 
+@pytest.mark.parametrize("length", RANGES)
 @pytest.mark.parametrize("name", DASHBOARDS)
 def test_no_panel_of_a_fleet_has_a_line_for_each_gpu(
-    dashboards: dict[str, Dashboard], prometheus: Prometheus, name: str
+    dashboards: dict[str, Dashboard], prometheus: Prometheus, name: str, length: str
 ) -> None:
-    everywhere = list(answers(dashboards[name], prometheus, ".*"))
+    everywhere = list(answers(dashboards[name], prometheus, ".*", length))
     limit = 15 if name == "fleet" else MOST_LINES
     for answer in everywhere:
         if answer.panel["type"] not in ("table", "state-timeline"):

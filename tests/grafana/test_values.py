@@ -82,6 +82,21 @@ def test_the_cause_of_the_run(shown: Any, run: str) -> None:
         assert row["metric"]["cause"] == "host", "the late rank's, not the waiting one's"
 
 
+def test_what_cannot_be_told_says_why(
+    dashboards: dict[str, Dashboard], prometheus: Prometheus
+) -> None:
+    """The answer and the row of a rank whose stacks are out of sight."""
+    page = list(answers(dashboards["why"], prometheus, "blind", run="item_sync"))
+    for title in ("What are the GPUs waiting for?", "What next?"):
+        (row,) = of(page, title)
+        assert row["metric"]["answer"] == "unknown/no-stacks", title
+    (rank,) = of(page, "Which rank, which function?")
+    assert (rank["metric"]["cause"], rank["metric"]["case"]) == ("unknown", "unknown/no-stacks")
+    assert rank["value"][1] == "NaN", "nobody knows how much"
+    missing = {row["metric"]["signal"] for row in of(page, "What could not be seen?")}
+    assert missing == {"stacks"}
+
+
 def test_the_function_and_the_next_action(shown: Any) -> None:
     (cause,) = of(shown("why"), "Which rank, which function?")
     assert (cause["metric"]["cause"], cause["metric"]["next"]) == ("data", "data/waiting")
