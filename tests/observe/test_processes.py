@@ -99,6 +99,23 @@ def test_everything_that_is_told_of_a_rank(tree: ProcTree, source: ProcessSource
     assert (group["path"], group["quota_cores"], group["pids"]) == ("/job", 1.0, [10])
 
 
+@pytest.mark.parametrize(("online", "told"), [("0-1", [1, None]), ("0", [None, None]), ("", [])])
+def test_the_numa_node_of_a_rank(
+    tree: ProcTree, tmp_path: Path, online: str, told: list[int | None]
+) -> None:
+    nodes = tmp_path / "sys/devices/system/node"
+    for node, cpus in ((0, "2-3"), (1, "0-1")):
+        (nodes / f"node{node}").mkdir(parents=True)
+        (nodes / f"node{node}/cpulist").write_text(f"{cpus}\n")
+    (nodes / "online").write_text(f"{online}\n")
+    tree.add(10, ["python", "train.py"])  # it last ran on CPU 0
+    tree.add(11, ["python", "train.py"], ppid=10, name="pt_data_worker")
+    source = ProcessSource(proc=str(tree.root), cgroup_mount="/none", sys=str(tmp_path / "sys"))
+    source.jobs.gpu_processes("GPU-1", {10})
+    table = table_of(source.poll(time.time()))
+    assert [table[pid].get("numa") for pid in (10, 11)] == (told or [None, None])
+
+
 def test_a_framework_makes_a_rank_and_its_forks_are_not_looked_into(
     tree: ProcTree, source: ProcessSource
 ) -> None:

@@ -26,6 +26,7 @@ FIELDS = (
     "threads",
     "rss",
     "affinity",
+    "numa",
     "cpu",
     "container",
     "pod",

@@ -110,7 +110,7 @@ FRAME = row_of(_TEXT, _TEXT, _of(int, "line"), _of(str | None, "call"), least=3)
 
 _PROCESS: Mapping[str, Any] = {
     **dict.fromkeys(("pid", "ppid", "rank_pid", "rank", "local_rank", "world_size"), int),
-    **dict.fromkeys(("threads", "rss", "affinity", "voluntary", "involuntary"), int),
+    **dict.fromkeys(("threads", "rss", "affinity", "numa", "voluntary", "involuntary"), int),
     **dict.fromkeys(("read_bytes", "write_bytes", "read_chars"), int),
     **dict.fromkeys(("start", "cpu", "main_cpu", "run_delay"), float),
     **dict.fromkeys(("role", "run", "name", "user", "python", "state", "cgroup", "container"), str),

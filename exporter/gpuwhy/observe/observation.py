@@ -196,7 +196,8 @@ class Processes(_Base, total=False):
     """``processes[]``: pid, ppid, start (UTC s), role ("rank", "worker", "child", "launcher",
     "tenant": a GPU process that is no Python trainer), rank_pid (of the rank that
     it belongs to), run, rank, local_rank, world_size, name,
-    user, python ("3.12"), state, threads, rss, affinity (number of CPUs allowed), cpu (cores used
+    user, python ("3.12"), state, threads, rss, affinity (number of CPUs allowed), numa (node on
+    which a rank's main thread last ran, where there are several), cpu (cores used
     since the last observation), main_cpu (the same of the main thread), run_delay (s/s that
     runnable threads waited for a CPU, main thread), read_bytes, write_bytes, read_chars,
     voluntary, involuntary (cumulative), cgroup (path), container, pod, namespace, gpus (uuids

@@ -11,6 +11,7 @@ from gpuwhy.observe.family import Life, Process
 from gpuwhy.observe.job_groups import JobGroups
 from gpuwhy.observe.jobs import JobTable, Member
 from gpuwhy.observe.nccl_ras_pids import RankHere
+from gpuwhy.observe.numa import node_of_cpus
 from gpuwhy.observe.observation import Observation
 from gpuwhy.observe.source_state import SourceState
 from gpuwhy.observe.usage import Meter
@@ -28,8 +29,8 @@ HIDDEN_REMEDY = "run gpuwhy as root and in the host's PID namespace (pid: host)"
 class ProcessSource:
     """Emits the process table and the control groups of all training jobs in sight.
 
-    ``proc`` and ``cgroup_mount`` are where those file systems are mounted; ``observer`` and
-    ``parent`` are our own PIDs, which with all below the observer are no job.
+    ``proc``, ``cgroup_mount`` and ``sys`` are where those file systems are mounted; ``observer``
+    and ``parent`` are our own PIDs, which with all below the observer are no job.
     """
 
     name = "processes"
@@ -41,6 +42,7 @@ class ProcessSource:
         *,
         proc: str = "/proc",
         cgroup_mount: str = "/sys/fs/cgroup",
+        sys: str = "/sys",
         observer: int | None = None,
         parent: int | None = None,
     ) -> None:
@@ -53,6 +55,7 @@ class ProcessSource:
         self._state = SourceState(self.name)
         self._refused: dict[Life, SourceState] = {}
         self._own_pids: dict[Life, int] = {}
+        self._node_of_cpus = node_of_cpus(sys)
 
     def poll(self, now: float) -> list[Observation]:
         """The jobs at ``now`` (Unix seconds)."""
@@ -92,6 +95,8 @@ class ProcessSource:
             item["ppid"], item["state"] = process.ppid, process.stat.state
             base = self._census.base(member.pid)
             item.update(self._meter.read(member.life, base, process.stat))
+            if member.role == "rank" and process.stat.processor in self._node_of_cpus:
+                item["numa"] = self._node_of_cpus[process.stat.processor]
         return item
 
     def _lasting(self, member: Member, process: Process) -> dict[str, Any]:

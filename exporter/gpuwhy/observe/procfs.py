@@ -53,6 +53,7 @@ class Stat:
     threads: int
     start: int  # clock ticks after boot: with the PID, the identity of a process
     rss: int  # bytes
+    processor: int | None = None  # CPU on which it last ran
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes | None:
@@ -133,6 +134,7 @@ def parse_stat(content: bytes) -> Stat | None:
         threads=threads,
         start=start,
         rss=rss * PAGE,
+        processor=number(fields[36]) if len(fields) > 36 else None,
     )
 
 

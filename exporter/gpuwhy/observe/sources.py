@@ -54,6 +54,7 @@ def _processes(options: Options, hub: Hub) -> Source:
     hub.processes = ProcessSource(
         proc=str(_proc(options)),
         cgroup_mount=options.get("cgroup", "/sys/fs/cgroup"),
+        sys=options.get("sys", "/sys"),
         observer=os.getpid(),
         parent=os.getppid(),
     )
