@@ -12,6 +12,7 @@ from gpuwhy.evidence.traces import (
     collectives,
     copies,
     kernels,
+    lateness,
     launch,
     step_table,
     streams,
@@ -88,7 +89,7 @@ def _refuse_twins(gpus: Sequence[Gpu]) -> None:
 
 
 def _facts(gpus: Sequence[Gpu]) -> list[Facts]:
-    met = collectives.lateness(gpus)
+    met = lateness.find(gpus)
     return [Facts(gpu, len(gpus) - 1, met, place) for place, gpu in enumerate(gpus)]
 
 
@@ -117,7 +118,7 @@ def _tables(facts: Sequence[Facts]) -> Iterator[Table]:
                for row in waits.longest(w, f.gpu, f.culprits)]  # fmt: skip
     made = (
         (step_table.columns(steps), steps),
-        (collectives.RANKS, collectives.rank_rows(whos, gpus, met) if met else []),
+        (lateness.RANKS, lateness.rank_rows(whos, gpus, met) if met else []),
         (waits.WAITS, [row for who, gpu in pairs for row in waits.table(who, gpu)]),
         (waits.LONGEST_WAITS, longest),
         (launch.LAUNCHES, [row for who, gpu in pairs for row in launch.table(who, gpu)]),

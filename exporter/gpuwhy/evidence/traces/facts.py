@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from gpuwhy.evidence.traces import collectives, copies, kernels, launch
+from gpuwhy.evidence.traces import collectives, copies, kernels, lateness, launch
 from gpuwhy.evidence.traces.culprits import Culprits
 from gpuwhy.evidence.traces.gpu import Gpu
 from gpuwhy.evidence.traces.kernels import by_operator
@@ -29,7 +29,7 @@ class Facts:
 
     gpu: Gpu
     peers: int = 0
-    met: collectives.Lateness | None = None
+    met: lateness.Lateness | None = None
     place: int = 0
 
     @cached_property

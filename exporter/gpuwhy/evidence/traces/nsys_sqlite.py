@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpuwhy.evidence.traces import nsys_rows as rows
+from gpuwhy.evidence.traces.nsys_rows import Row
 from gpuwhy.evidence.traces.trace import (
     ANNOTATION,
     KERNEL,
-    MEMCPY,
-    MEMSET,
     OPERATOR,
     SYSTEM,
     UNKNOWN,
@@ -37,22 +37,12 @@ KERNELS, COPIES, SETS, GRAPHS, CALLS = (
     f"CUPTI_ACTIVITY_KIND_{kind}"
     for kind in ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE", "RUNTIME")
 )
-WAYS = {
-    1: "HtoD", 2: "DtoH", 3: "HtoA", 4: "AtoH", 5: "AtoA", 6: "AtoD", 7: "DtoA", 8: "DtoD",
-    9: "HtoH", 10: "PtoP", 11: "HtoD", 12: "DtoH", 13: "DtoD",
-}  # fmt: skip
-"""``copyKind``; 11 to 13 are migrations of unified memory (ENUM_CUDA_MEMCPY_OPER)."""
-MEMORY = {0: "Pageable", 1: "Pinned", 2: "Device", 3: "Array", 4: "Managed"}
-"""``srcKind`` and ``dstKind`` (ENUM_CUDA_MEM_KIND)."""
-
 _VERSION = re.compile(r"(?:_ptsz|_v\d+)+$")  # cudaLaunchKernel_v7000
 _EMITTED = re.compile(r",\s*(?:seq|op_id|sizes|input_op_ids)\s*=.*$", re.DOTALL)
 """What PyTorch's ``emit_nvtx`` adds to the names of its ranges: ``aten::add, seq = 1``."""
 _OPERATOR = re.compile(r"^(?:aten|autograd|torch|c10d|prim)::|^\w+Backward\d*$")
 
 Names = Mapping[int, str]
-_Row = tuple[int, str, Sequence[Any]]
-"""Process, sort of row, values."""
 _ODD = (TypeError, ValueError, OverflowError, struct.error)
 """What a value of the wrong kind raises; its row is left out and counted."""
 
@@ -140,43 +130,43 @@ class _Report:
 
     # -- rows of the tables: (process, kind of table, values) ------------------------------------
 
-    def _readers(self) -> Iterator[tuple[str, Sequence[str], Callable[..., _Row]]]:
+    def _readers(self) -> Iterator[tuple[str, Sequence[str], Callable[..., Row]]]:
         """Each table with its columns, and what a row of it tells."""
         common = ("start", "end", "correlationId", "deviceId", "streamId", "globalPid")
         host = ("start", "end", "globalTid")
         names = ("demangledName", "shortName", "gridX", "gridY", "gridZ")
         yield KERNELS, (*common, *names), self._kernel
-        yield COPIES, (*common, "bytes", "copyKind", "srcKind", "dstKind"), _copy
-        yield SETS, (*common, "bytes"), _set
-        yield GRAPHS, common, _graph
+        yield COPIES, (*common, "bytes", "copyKind", "srcKind", "dstKind"), rows.copy
+        yield SETS, (*common, "bytes"), rows.memset
+        yield GRAPHS, common, rows.graph
         yield CALLS, (*host, "correlationId", "nameId"), self._call
         yield "NVTX_EVENTS", (*host, "text", "textId"), self._range
         yield "OSRT_API", (*host, "nameId"), self._system
         yield "PROFILER_OVERHEAD", (*host, "nameId"), self._overhead
 
-    def _kernel(self, *row: Any) -> _Row:
+    def _kernel(self, *row: Any) -> Row:
         *place, long, short, x, y, z = row
         name = self._names.get(long) or self._names.get(short) or "kernel"
-        return _activity(
+        return rows.activity(
             place, KERNEL, name, int(x) * int(y) * int(z) if x and y and z else UNKNOWN
         )
 
-    def _call(self, start: Any, end: Any, tid: Any, correlation: Any, name: Any) -> _Row:
+    def _call(self, start: Any, end: Any, tid: Any, correlation: Any, name: Any) -> Row:
         shown = _VERSION.sub("", self._names.get(name, "call"))
-        return _pid(tid), "call", (start, end, correlation, _tid(tid), shown)
+        return rows.process_of(tid), "call", (start, end, correlation, rows.thread_of(tid), shown)
 
-    def _range(self, start: Any, end: Any, tid: Any, text: Any, text_id: Any) -> _Row:
+    def _range(self, start: Any, end: Any, tid: Any, text: Any, text_id: Any) -> Row:
         name = _EMITTED.sub("", str(text) if text else self._names.get(text_id, ""))
         if end is None or not name:
-            return _pid(tid), "mark", ()  # of a moment, or the name of a domain
+            return rows.process_of(tid), "mark", ()  # of a moment, or the name of a domain
         kind = OPERATOR if _OPERATOR.match(name) else ANNOTATION
-        return _pid(tid), "span", (start, end, _tid(tid), name, kind)
+        return rows.process_of(tid), "span", (start, end, rows.thread_of(tid), name, kind)
 
-    def _system(self, start: Any, end: Any, tid: Any, name: Any, prefix: str = "") -> _Row:
+    def _system(self, start: Any, end: Any, tid: Any, name: Any, prefix: str = "") -> Row:
         shown = prefix + self._names.get(name, "call")
-        return _pid(tid), "span", (start, end, _tid(tid), shown, SYSTEM)
+        return rows.process_of(tid), "span", (start, end, rows.thread_of(tid), shown, SYSTEM)
 
-    def _overhead(self, start: Any, end: Any, tid: Any, name: Any) -> _Row:
+    def _overhead(self, start: Any, end: Any, tid: Any, name: Any) -> Row:
         return self._system(start, end, tid, name, "overhead: ")
 
     def _rows(self, table: str, columns: Sequence[str]) -> Iterator[tuple[Any, ...]]:
@@ -188,20 +178,20 @@ class _Report:
         yield from self._database.execute(f'SELECT {asked} FROM "{table}"')  # noqa: S608 - constants
 
     def _strings(self) -> Names:
-        rows = self._rows("StringIds", ("id", "value"))
-        return {i: str(value) for i, value in rows if value is not None}
+        pairs = self._rows("StringIds", ("id", "value"))
+        return {i: str(value) for i, value in pairs if value is not None}
 
     # -- what is told once -----------------------------------------------------------------------
 
     def _thread_names(self) -> Iterator[tuple[tuple[int, int], str]]:
         for tid, name in self._rows("ThreadNames", ("globalTid", "nameId")):
             if isinstance(tid, int):
-                yield (_pid(tid), _tid(tid)), self._names.get(name, "")
+                yield (rows.process_of(tid), rows.thread_of(tid)), self._names.get(name, "")
 
     def _ranks(self) -> Iterator[tuple[int, int]]:
         for tid, rank in self._rows("MPI_RANKS", ("globalTid", "rank")):
             if isinstance(tid, int) and isinstance(rank, int):
-                yield _pid(tid), rank
+                yield rows.process_of(tid), rank
 
     def _cards(self, column: str) -> Iterator[tuple[int, str]]:
         for index, value in self._rows("TARGET_INFO_GPU", ("id", column)):
@@ -251,13 +241,15 @@ class _Process:
         if kind == "activity":
             start, end, correlation, device, stream, what, name, size = row
             self.activities.add(
-                start, max(start, end), _id(correlation), UNKNOWN, _id(size), what,
-                _id(device), stream % 2**31, self._name(name), 0,
+                start, max(start, end), rows.known(correlation), UNKNOWN, rows.known(size), what,
+                rows.known(device), stream % 2**31, self._name(name), 0,
             )  # fmt: skip
         elif kind == "call":
             start, end, correlation, tid, name = row
             thread = self._thread(tid)
-            self.calls.add(start, max(start, end), _id(correlation), thread, self._name(name))
+            self.calls.add(
+                start, max(start, end), rows.known(correlation), thread, self._name(name)
+            )
         elif kind == "span":
             start, end, tid, name, what = row
             thread = self._thread(tid)
@@ -268,44 +260,3 @@ class _Process:
 
     def _thread(self, tid: int) -> int:
         return self.threads.setdefault(tid, len(self.threads))
-
-
-def _activity(place: Sequence[Any], kind: int, name: str, size: Any) -> _Row:
-    start, end, correlation, device, stream, pid = place
-    row = (start, end, correlation, device, stream or 0, kind, name, size)
-    return _pid(pid), "activity", row
-
-
-def _copy(*row: Any) -> _Row:
-    *place, size, way, source, target = row
-    return _activity(place, MEMCPY, _copy_name(way, source, target), size)
-
-
-def _set(*row: Any) -> _Row:
-    *place, size = row
-    return _activity(place, MEMSET, "Memset (Device)", size)
-
-
-def _graph(*place: Any) -> _Row:
-    return _activity(place, KERNEL, "CUDA graph", UNKNOWN)
-
-
-def _copy_name(way: Any, source: Any, target: Any) -> str:
-    """In the words of the PyTorch profiler: ``Memcpy HtoD (Pageable -> Device)``."""
-    name = f"Memcpy {WAYS.get(way, 'of unknown direction')}"
-    if source in MEMORY and target in MEMORY:
-        name += f" ({MEMORY[source]} -> {MEMORY[target]})"
-    return name
-
-
-def _id(value: Any) -> int:
-    return UNKNOWN if value is None else int(value)
-
-
-def _pid(serialized: Any) -> int:
-    """Process of a ``globalPid`` or ``globalTid``; 0 where the schema has none."""
-    return (int(serialized) >> 24) & 0xFFFFFF if serialized is not None else 0
-
-
-def _tid(serialized: Any) -> int:
-    return int(serialized) & 0xFFFFFF if serialized is not None else 0
