@@ -38,7 +38,7 @@ def exporters() -> Panel:
 def lag() -> Panel:
     """Lag of the values."""
     return stat(
-        "How old are the values?",
+        "Age of the values",
         "How far gpuwhy's values are behind the clock, highest of the hosts. 3 to 4 s is normal: "
         "a second is entered once, when all of it is in.",
         [query(f"max({on_host('gpuwhy_lag_seconds')})", now=True)],
