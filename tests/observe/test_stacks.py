@@ -251,7 +251,7 @@ def test_budget_is_kept(tmp_path: Path) -> None:
             child.kill()
     used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     used += time.thread_time() - own
-    assert source.share == pytest.approx(0.04)
+    assert source.share == pytest.approx(source.pace.share(1))
     burst, last_capture = 0.2, 0.1
     assert used <= source.share * seconds + burst + last_capture
     assert source.tally.cpu_s == pytest.approx(used, rel=0.25, abs=0.05)

@@ -74,13 +74,23 @@ def test_without_torn_stacks_all_time_is_covered(trace: Trace) -> None:
     assert covered == pytest.approx(trace.end - trace.threads[0].changes[0][0], abs=1e-6)
 
 
-def test_the_time_between_two_records_belongs_to_the_sample_after_it() -> None:
-    first, _ = spans(_trace([(0.1, _stack("a"))], 1.0), START, HZ, Known())
+def test_the_time_between_two_records_belongs_half_to_either() -> None:
+    known = Known()
+    first, _ = spans(_trace([(0.1, _stack("a"))], 1.0), START, HZ, known)
     since = first[-1].t + first[-1].dt
-    second, _ = spans(_trace([(0.2, _stack("b"))], 1.0), START + 1.05, HZ, Known(since))
-    assert second[0].t == pytest.approx(since)
-    late, _ = spans(_trace([(0.2, _stack("b"))], 1.0), START + 9, HZ, Known(since))
-    assert late[0].t == pytest.approx(START + 9 + 0.2 - BRIDGE_S - 1 / HZ), "a hole stays a hole"
+    second, _ = spans(_trace([(0.25, _stack("b"))], 1.0), START + 1.05, HZ, known)
+    assert [(span.frames[0][0], span.t, span.dt) for span in second] == [
+        ("a", pytest.approx(since), pytest.approx(0.15)),
+        ("b", pytest.approx(since + 0.15), pytest.approx(0.9)),
+    ]
+
+
+def test_a_long_time_between_two_records_stays_a_hole() -> None:
+    known = Known()
+    spans(_trace([(0.1, _stack("a"))], 1.0), START, HZ, known)
+    late, _ = spans(_trace([(0.2, _stack("b"))], 1.0), START + 9, HZ, known)
+    assert [span.frames[0][0] for span in late] == ["b", "b"]
+    assert late[0].t == pytest.approx(START + 9 + 0.2 - BRIDGE_S - 1 / HZ)
 
 
 def test_a_torn_sample_goes_to_its_neighbours() -> None:

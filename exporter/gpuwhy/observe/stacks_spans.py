@@ -37,11 +37,12 @@ class Span:
 @dataclass(slots=True)
 class Known:
     """What is kept of a process from one record to the next. ``until``: the end of its last span
-    (UTC). ``rooted``: the threads that have shown a thread's root. ``ran``: the last stack in which
-    a thread ran."""
+    (UTC). ``rooted``: the threads that have shown a thread's root. ``last``: a thread's last stack;
+    ``ran``: the last one in which it ran."""
 
     until: float | None = None
     rooted: set[int] = field(default_factory=set)
+    last: dict[int, Stack] = field(default_factory=dict)
     ran: dict[int, Stack] = field(default_factory=dict)
 
 
@@ -60,13 +61,18 @@ def spans(
     shifted = start - 1 / hz
     first = min(thread.changes[0][0] for thread in trace.threads)
     begin = first if known.until is None else max(known.until - shifted, first - BRIDGE_S)
+    before = known.last if begin > first - BRIDGE_S else {}
+    known.last = {}
     out, torn = [], 0
     for thread in trace.threads:
         early = thread.changes[0][0] <= first + _FIRST_SAMPLE_S
         pieces = _pieces(thread, min(begin, first) if early else None, trace.end, known)
         torn += sum(piece.frames is None for piece in pieces)
+        if early and thread.tid in before and begin < first:
+            pieces = _begun(pieces, first, before[thread.tid])
         moments = sorted(read.t - start for read in failed if read.key == thread.key)
         for piece in credit(pieces, moments, hz, still, known.ran.get(thread.tid)):
+            known.last[thread.tid] = piece.frames
             if not still(piece.frames):
                 known.ran[thread.tid] = piece.frames
             out += [
@@ -89,6 +95,17 @@ def _pieces(thread: TracedThread, begin: float | None, end: float, known: Known)
     return [
         Piece(t0, t1, None if is_torn(frames, rooted=rooted) else frames)
         for t0, t1, frames in zip(times, [*times[1:], end], stacks, strict=True)
+    ]
+
+
+def _begun(pieces: Sequence[Piece], first: float, last: Stack) -> list[Piece]:
+    """The time between two records goes half to the last stack before and half to the first."""
+    begun = pieces[0]
+    middle = (begun.start + first) / 2
+    return [
+        Piece(begun.start, middle, last),
+        Piece(middle, begun.end, begun.frames),
+        *pieces[1:],
     ]
 
 
