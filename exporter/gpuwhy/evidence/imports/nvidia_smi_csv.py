@@ -113,9 +113,11 @@ def _sample(uuid: str, row: dict[str, str], units: dict[str, str]) -> dict[str, 
             made.setdefault(key, int(value) if key == "memory_used" else value)
     for field in REASONS:
         try:
-            made.setdefault("reasons", int(row.get(field, ""), 16))
+            reasons = int(row.get(field, ""), 16)
         except ValueError:
             continue
+        if 0 <= reasons < 1 << 64:
+            made.setdefault("reasons", reasons)
     return made
 
 
