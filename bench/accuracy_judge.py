@@ -1,8 +1,8 @@
 """Hold the verdicts of one rank's windows against its truth.
 
 A window is *right* if the causes named are those that its truth asks for (``bench/truth.py``), an
-*abstention* if the answer is ``unknown``, else *wrong*. A named cause of less than 15 % is neither
-asked for nor wrong. ``throttle`` at the default limit is information.
+*abstention* if the answer is ``unknown``, else *wrong*: also where a cause is named beside the
+planted one that cost nothing. ``throttle`` at the default limit is information.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 from bench.accuracy_jobs import Job
 
-from bench import truth
 from gpuwhy.ledger.entry import Entry
 from gpuwhy.ledger.verdict import verdict
 
@@ -75,17 +74,12 @@ def judge(job: Job, answer: Answer | None, t0: float, t1: float) -> str:
     if answer is None or answer["cause"] == "unknown":
         return "abstained"
     wanted = job.expected(t0, t1)
-    return "right" if wanted.holds(named(job, answer, wanted)) else "wrong"
+    return "right" if wanted.holds(named(job, answer)) else "wrong"
 
 
-def named(job: Job, answer: Answer, wanted: truth.Expected) -> set[str]:
-    """The causes that count: those of 15 % and more, and smaller ones that may be named."""
-    found = {
-        cause["cause"]
-        for cause in answer["causes"]
-        if not cause.get("information")
-        and (cause["lost_ratio"] >= truth.NAMED or cause["cause"] in wanted.must | wanted.may)
-    }
+def named(job: Job, answer: Answer) -> set[str]:
+    """The causes that were named, without those that are information."""
+    found = {cause["cause"] for cause in answer["causes"] if not cause.get("information")}
     if job.rank.causes == ("throttle",):
         found |= {c["cause"] for c in answer["causes"] if c["cause"] == "throttle"}
     return found

@@ -40,7 +40,7 @@ def answer(*causes: tuple[str, float]) -> dict[str, object]:
         (answer(("host", 0.5)), "wrong"),
         (answer(), "wrong"),
         (answer(("data", 0.4), ("launch", 0.2)), "wrong"),
-        (answer(("data", 0.4), ("launch", 0.12)), "right"),
+        (answer(("data", 0.4), ("launch", 0.12)), "wrong"),
         ({"cause": "unknown", "causes": []}, "abstained"),
         (None, "abstained"),
     ],
