@@ -21,7 +21,7 @@ from typing import Any
 
 from bench.cost import prepare
 from bench.cost_cores import here
-from bench.cost_crowd_host import Crowd
+from bench.cost_crowd_host import COMPUTING, WHOLE, Crowd
 from bench.cost_measurement import Measurement
 
 from bench import cost_report
@@ -68,15 +68,17 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "machine": machine,
         "cores": dataclasses.asdict(cores),
         "jobs": [
-            {"variant": "computing", "job": shape, **one.result},
-            {"variant": "whole step", "job": shape, **one.result, "windows": wholes(one.windows)},
+            {"variant": name, "job": shape, **one.result, "windows": timed(one.windows, name)}
+            for name in (COMPUTING, WHOLE)
         ],
     }
 
 
-def wholes(windows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The same windows by whole steps, not by what they compute."""
-    return [window | {"steps_us": window.get("whole step", [])} for window in windows]
+def timed(windows: list[dict[str, Any]], series: str) -> list[dict[str, Any]]:
+    """The same windows with the times of one series only: what a step computes, or whole steps."""
+    kept = [{key: w[key] for key in w if key not in ("steps_us", WHOLE)} for w in windows]
+    times = [w.get("steps_us" if series == COMPUTING else WHOLE, []) for w in windows]
+    return [window | {"steps_us": steps} for window, steps in zip(kept, times, strict=True)]
 
 
 def main(arguments: list[str] | None = None) -> int:

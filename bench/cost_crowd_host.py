@@ -14,6 +14,7 @@ from bench.h200.job import JobError, free_port
 from bench.h200.processes import descendants, end, spawn
 
 SCRIPT = Path(__file__).with_name("cost_crowd_job.py")
+COMPUTING, WHOLE = "computing", "whole step"
 
 
 class Crowd:
@@ -63,7 +64,7 @@ class Crowd:
             computing += [{"t0": began, "t": computed} for began, computed, _ in rows]
             ends = [ended for *_, ended in rows]
             whole += [{"t0": a, "t": b} for a, b in pairwise(ends)]
-        return {"computing": computing, "whole step": whole}
+        return {COMPUTING: computing, WHOLE: whole}
 
     def stop(self) -> None:
         """End all ranks and their workers."""

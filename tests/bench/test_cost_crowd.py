@@ -47,8 +47,8 @@ def test_a_small_crowd(tmp_path: Path) -> None:
     assert spent[0] < spent[1], "computing is a part of the step"
 
 
-def test_whole_steps_are_of_the_same_windows() -> None:
+def test_windows_are_told_by_what_a_step_computes_and_by_whole_steps() -> None:
     windows = [{"state": "on", "t0": 1.0, "steps_us": [10], "whole step": [30, 40]}]
-    assert cost_crowd.wholes(windows)[0]["steps_us"] == [30, 40]
-    assert windows[0]["steps_us"] == [10]
-    assert cost_crowd.wholes([{"state": "off"}]) == [{"state": "off", "steps_us": []}]
+    assert cost_crowd.timed(windows, "computing") == [{"state": "on", "t0": 1.0, "steps_us": [10]}]
+    assert cost_crowd.timed(windows, "whole step")[0]["steps_us"] == [30, 40]
+    assert cost_crowd.timed([{"state": "off"}], "whole step") == [{"state": "off", "steps_us": []}]
