@@ -13,9 +13,6 @@ from gpuwhy.ledger import thresholds as th
 from gpuwhy.signals.phases import WAIT
 from gpuwhy.signals.row import GpuSignals, RunSignals
 
-MISSED = 2.0
-"""Samples of known copying lines that may have been missed by chance: short copies of pinned memory
-carry a job's whole input in one or two hundredths of its time."""
 COPY_PHASES = {"h2d_copy": "host-to-device", "d2h_copy": "device-to-host"}
 
 
@@ -48,8 +45,7 @@ def plain_lines(gpu: GpuSignals, run: RunSignals, phases: Mapping[str, float]) -
         own = max(0.0, run.loop_lines - waits)
         return Plain(own, "unknown", "no-gpm", own)
     share = max(0.0, run.opaque - run.calls.get("sleep", 0.0) - waits)
-    missed = MISSED / run.samples if run.samples else 0.0
-    seen = missed + sum(phases.get(phase, 0.0) for phase in COPY_PHASES)
+    seen = th.COPY_MISSED + sum(phases.get(phase, 0.0) for phase in COPY_PHASES)
     traffic = max(0.0, traffic - th.COPY_FAST * seen)
     if not share or traffic / th.COPY_PAGEABLE < th.COPY_EXPLAINS * share:
         return Plain(share)

@@ -17,6 +17,7 @@ class Window:
     rows: list[GpuRow]
     runs: list[RunSignals]
     shares: list[Shares]
+    _reasons: tuple[int, dict[tuple[str, str], float]] | None = None  # seconds, and of these
 
     @property
     def seconds(self) -> int:
@@ -31,11 +32,13 @@ class Window:
 
     def reasons(self) -> dict[tuple[str, str], float]:
         """(account, reason) -> share of the window."""
-        out: dict[tuple[str, str], float] = defaultdict(float)
-        for shares in self.shares:
-            for key, share in shares.items():
-                out[key] += share / len(self.shares)
-        return dict(out)
+        if self._reasons is None or self._reasons[0] != len(self.shares):
+            out: dict[tuple[str, str], float] = defaultdict(float)
+            for shares in self.shares:
+                for key, share in shares.items():
+                    out[key] += share / len(self.shares)
+            self._reasons = len(self.shares), dict(out)
+        return self._reasons[1]
 
     def gpu(self, name: str) -> float | None:
         """Mean of a GPU signal over the seconds in which it was known."""

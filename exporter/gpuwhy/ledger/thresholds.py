@@ -72,6 +72,10 @@ COPY_FAST = 25e9
 """Bytes/s of a pinned copy over PCIe of generation 4, about: the most that a line which was seen to
 copy has moved in the time that it was seen."""
 
+COPY_MISSED = 0.02
+"""Share of the time in which such a line may have been missed by chance: short copies of pinned
+memory carry a job's whole input in one or two hundredths of its time."""
+
 COPY_EXPLAINS = 0.4
 """Share of the host's time in unexplained C calls that the copies must fill to be called copies."""
 
