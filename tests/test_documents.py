@@ -259,6 +259,16 @@ def test_the_scrape_configuration_is_yaml() -> None:
                 assert yaml.safe_load(body)
 
 
+@pytest.mark.skipif(shutil.which("patch") is None, reason="no patch: apt-get install patch")
+def test_the_patches_of_adding_fit() -> None:
+    """Each by itself, without writing; that the commands then pass is a test of the long suite."""
+    for kind, body in FENCE.findall(text(ROOT / "docs/adding.md")):
+        if kind == "diff":
+            command = ["patch", "-p1", "--forward", "--dry-run"]
+            done = subprocess.run(command, cwd=ROOT, input=body, capture_output=True, text=True)
+            assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.full
 @pytest.mark.skipif(shutil.which("patch") is None, reason="no patch: apt-get install patch")
 def test_a_signal_an_alert_and_a_panel_are_added_as_written(tmp_path: Path) -> None:
