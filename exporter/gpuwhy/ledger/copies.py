@@ -45,9 +45,10 @@ def plain_lines(gpu: GpuSignals, run: RunSignals, phases: Mapping[str, float]) -
         own = max(0.0, run.loop_lines - waits)
         return Plain(own, "unknown", "no-gpm", own)
     share = max(0.0, run.opaque - run.calls.get("sleep", 0.0) - waits)
-    seen = th.COPY_MISSED + sum(phases.get(phase, 0.0) for phase in COPY_PHASES)
+    seen = sum(phases.get(phase, 0.0) for phase in COPY_PHASES)
     traffic = max(0.0, traffic - th.COPY_FAST * seen)
-    if not share or traffic / th.COPY_PAGEABLE < th.COPY_EXPLAINS * share:
+    fills = traffic / th.COPY_PAGEABLE >= th.COPY_EXPLAINS * share
+    if not share or not fills or traffic < th.COPY_FAST * th.COPY_MISSED:
         return Plain(share)
     return Plain(share, "copy", _direction(gpu), min(share, traffic / th.COPY_SLOW))
 

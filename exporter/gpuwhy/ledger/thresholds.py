@@ -74,7 +74,8 @@ copy has moved in the time that it was seen."""
 
 COPY_MISSED = 0.02
 """Share of the time in which such a line may have been missed by chance: short copies of pinned
-memory carry a job's whole input in one or two hundredths of its time."""
+memory carry a job's whole input in one or two hundredths of its time. Less traffic than that is
+no sign of other copies."""
 
 COPY_EXPLAINS = 0.4
 """Share of the host's time in unexplained C calls that the copies must fill to be called copies."""
