@@ -10,6 +10,8 @@ RECENT_S = 60
 """Seconds of rows kept for what is a mean over a while."""
 WINDOW_S = 60.0
 """Window of the verdicts that are exposed."""
+VERDICT_S = 2
+"""How often they are drawn."""
 OPEN_S = WINDOW_S + 5.0
 """Older seconds are kept packed."""
 

@@ -12,7 +12,7 @@ import platform
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from gpuwhy.expose.limits import (
     RECENT_S,
     RUNS_PER_GPU,
     STALE_S,
+    VERDICT_S,
     WINDOW_S,
 )
 from gpuwhy.expose.view import Accounts, RunOn, Seen, Self, View
@@ -83,6 +84,7 @@ class State:
         self._seen: dict[RunOn, float] = {}
         self._gpus: dict[str, Seen] = {}
         self._lock = threading.Lock()  # of what the feeding thread writes
+        self._judged_at: int | None = None
         self._drawing = threading.Lock()
         self._drawn: dict[float | None, tuple[int | None, dict[str, Any]]] = {}
         self._about = Self(
@@ -112,6 +114,7 @@ class State:
         with self._lock:
             for second in self.pipeline.finish():
                 self._note(second)
+        self._judged_at = None
         self._snapshot = self._publish()
 
     def view(self) -> View:
@@ -194,14 +197,18 @@ class State:
             seen=seen,
             gpus=gpus,
             facts=self._facts.copy(),
-            verdicts=self._judged() if last else None,
+            verdicts=self._judged(last.t) if last else None,
             last_t=last.t if last else None,
             left_out=len(self._seen) - len(seen) + len(self._gpus) - len(gpus),
             about=self._about,
         )
 
-    def _judged(self) -> dict[str, Any] | None:
-        """The verdicts over the window; a failure of theirs leaves the rest of the view whole."""
+    def _judged(self, now: int) -> Mapping[str, Any] | None:
+        """The verdicts over the window, drawn anew every ``VERDICT_S``: of a minute, one second
+        tells little. A failure of theirs leaves the rest of the view whole."""
+        if self._judged_at is not None and 0 < now - self._judged_at < VERDICT_S:
+            return self._snapshot.verdicts
+        self._judged_at = now
         try:
             return self.pipeline.verdicts(WINDOW_S)
         except Exception:
