@@ -14,6 +14,7 @@ import json
 import statistics
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from bench.own_cost_host import Host, HostError
 from bench.own_cost_readers import Crowd, Scraper, series
 
 SCRAPE_S = 5.0
+PSS_S = 5.0
 
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
@@ -45,7 +47,10 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         with Scraper(exporter.url, SCRAPE_S) as calm:
             exporter.pass_time(options.settle)
             before = exporter.usage()
-            exporter.pass_time(options.seconds)
+            sizes = []
+            while time.monotonic() < before["t"] + options.seconds:
+                exporter.pass_time(PSS_S)
+                sizes.append(exporter.pss())
             after = exporter.usage()
         with Scraper(exporter.url, 1.0) as pressed, Crowd(exporter.url):
             exporter.pass_time(options.load)
@@ -58,7 +63,10 @@ def measure(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
             "cores": shares(before, after),
             "sources": shares(before, after, "sources"),
             "stacks_limit": after["limits"].get("stacks"),  # lower while the host is short of CPU
-            "pss": exporter.pss(),
+            "pss_mb": {
+                "median": sorted(sizes, key=lambda size: size["all"])[len(sizes) // 2],
+                "most": max(sizes, key=lambda size: size["all"]),
+            },
             "series": series(exporter.url),
             "scrape": told(calm.took),
             "scrape_under_load": told(pressed.took),
