@@ -31,7 +31,9 @@ follows from the number of jobs alone stands beside them.
 LOST = """What a job really lost is held against the same job without its fault: the pace that it
 measured of itself just before, times how much slower the healthy job runs once it is warm. A job
 bound by its launches is held against its own kernels queued back to back (2 µs from one to the
-next, as healthy jobs have it).
+next, as healthy jobs have it). A healthy job at its power limit runs at a lower clock than a faulty
+one whose GPU rests in between, so the time that the GPU idles is more than what the fault costs
+(`c55`, `c59`: 5 and 9 points).
 
 """
 
