@@ -64,6 +64,7 @@ def test_no_recording_lacks_its_truth_nor_is_too_large() -> None:
 
 
 @pytest.mark.full
+@pytest.mark.timeout(1800)  # replays every recording sixteen times
 def test_the_page_is_what_the_bench_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.argv", ["accuracy", "--write", str(tmp_path / "page.md")])
     assert accuracy.main() == 0
