@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.evidence.traces.kineto_file import KinetoFile, busy_steps
 
-from gpuwhy.evidence.traces import collectives, kineto, lateness
+from gpuwhy.evidence.traces import collectives, kineto
 from gpuwhy.evidence.traces.analysis import analyse
 from gpuwhy.evidence.traces.gpu import COLLECTIVE
 from gpuwhy.evidence.traces.trace import Message, TraceError
