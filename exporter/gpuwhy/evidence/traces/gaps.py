@@ -126,7 +126,7 @@ def _host_parts(gaps: Gaps, late_end: Times, host: Host) -> None:
     for thread in np.unique(threads):
         rows = np.flatnonzero((threads == thread) & (late_end > gaps.start))
         starts, ends = gaps.start[rows], late_end[rows]
-        before = np.zeros(len(rows))
+        before: NDArray[np.float64] = np.zeros(len(rows))
         for part, upto in host.states(int(thread)):
             within = overlap(upto, starts, ends).astype(np.float64)
             gaps.amounts[rows, _INDEX[part]] += within - before

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, SupportsFloat
 
 Row = dict[str, Any]
 
@@ -42,14 +42,14 @@ WHO = (Column("rank", "rank"), Column("gpu", "gpu"))
 """The columns that say of which rank and GPU a row is."""
 
 
-def seconds(ns: float) -> float:
+def seconds(ns: SupportsFloat) -> float:
     """ns to s, without noise below the clock's resolution."""
     return round(float(ns) / 1e9, 9)
 
 
-def ratio(part: float, whole: float) -> float:
+def ratio(part: SupportsFloat, whole: SupportsFloat) -> float:
     """A share, to four digits."""
-    return round(float(part) / float(whole), 4) if whole else 0.0
+    return round(float(part) / float(whole), 4) if float(whole) else 0.0
 
 
 def quantile(values: Any, share: float) -> float:
