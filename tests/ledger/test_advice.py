@@ -56,5 +56,6 @@ def test_advice_and_evidence(path: Path) -> None:
             assert seen["host time collecting garbage"] >= 0.1
         if "Kernels are tiny" in advice:
             assert seen["SM active"] < 0.1
+        assert "<module>" not in advice, "nobody calls it so"
         if cause["function"]:
             assert cause["function"]["name"]

@@ -65,3 +65,20 @@ def cause(*stacks: tuple[float, list[list[object]]]) -> dict[str, object]:
 )
 def test_cause(stacks: list[tuple[float, list[list[object]]]], wanted: str) -> None:
     assert cause(*stacks)["cause"] == wanted
+
+
+def test_a_full_host_is_told_from_a_narrow_affinity() -> None:
+    """The job may use every CPU there is: a wider affinity would mend nothing."""
+    for mine, reason, advice in ((2, "host-cpu", "Other processes"), (1, "affinity", "affinity")):
+        pipeline = Pipeline()
+        for t in range(1000, 1030):
+            rank = {**RANK, "affinity": mine, "run_delay": 0.9, "cpu": 0.99 * mine / 2}
+            table = {"kind": "processes", "t": float(t), "processes": [rank]}
+            host = {"kind": "host", "t": float(t), "cpus": 2}
+            stack = {"kind": "stack", "t": float(t), "dt": 1.0, "pid": 7, "main": True}
+            pipeline.feed([table, host, {**stack, "frames": LOADER}])
+        pipeline.finish()
+        (gpu,) = pipeline.verdicts()["gpus"]
+        (found,) = gpu["causes"]
+        assert (found["cause"], found["reason"]) == ("quota", reason)
+        assert advice in found["next_action"]

@@ -34,6 +34,7 @@ REASON_WORDS: Mapping[str, str] = {
     "other-process": "",
     "cpu-quota": "CPU quota",
     "affinity": "CPU affinity or cpuset",
+    "host-cpu": "other processes use up the host's CPUs",
     "peer-missing": "a rank of the job does not answer",
     "no-progress": "the step does not advance",
 }

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from gpuwhy.ledger import thresholds as th
 from gpuwhy.ledger.evidence import data_function, function_for
-from gpuwhy.ledger.summary import Window
+from gpuwhy.ledger.summary import Window, spoken
 
 WORKING_CPU = 0.4
 """Cores below which a worker that is at work waits for something that is no CPU."""
@@ -19,7 +19,7 @@ def next_action(account: str, reason: str | None, window: Window) -> str:
 
 def _data(reason: str | None, window: Window) -> str:
     where = data_function(reason, window)
-    name = where[0] if where else "the dataset"
+    name = spoken(*where) if where else "the dataset"
     inline = window.phase("data_inline", "data_sampler") or 0.0
     if reason == "sampler":
         return f"The sampler runs in the main process: make {name} cheaper or precompute its order."
@@ -80,7 +80,7 @@ def _launch(reason: str | None, window: Window) -> str:
 
 def _host(reason: str | None, window: Window) -> str:
     where = function_for("host", reason, window)
-    name = where[0] if where else "the host code between steps"
+    name = spoken(*where) if where else "the host code between steps"
     if reason == "synchronize":
         return (
             f"The host waits for the device each step at {name} (.item(), .cpu(), a synchronise, "
@@ -117,7 +117,7 @@ def _shared(reason: str | None, window: Window) -> str:
 
 def _copy(reason: str | None, window: Window) -> str:
     where = window.function("h2d_copy", "d2h_copy", "user")
-    name = f" at {where[0]}:{where[2]}" if where else ""
+    name = f" at {spoken(*where)}" if where else ""
     return (
         f"Copies hold up the step{name}: pin the memory (pin_memory=True), copy with "
         "non_blocking=True, keep on the GPU what need not leave it."

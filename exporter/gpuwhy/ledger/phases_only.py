@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from gpuwhy.ledger import thresholds as th
 from gpuwhy.ledger.quota import denied
 from gpuwhy.ledger.summary import Window
@@ -18,8 +20,8 @@ def losses_from_phases(window: Window) -> dict[str, float]:
     if window.phase() is None:
         return {}
     data = window.phase("data_wait", "data_inline", "data_sampler", "data_worker_start") or 0.0
-    kept_off = [run for run in window.runs if denied(run) is not None]
-    if 2 * len(kept_off) >= len(window.runs):
+    kept_off = _limits(window).total()
+    if 2 * kept_off >= len(window.runs):
         return {"quota": max(data, window.run("throttled") or 0.0, window.run("run_delay") or 0.0)}
     losses = {"data": data if _behind(window) else 0.0}
     losses["comm"] = window.phase("grad_sync") or 0.0
@@ -30,6 +32,17 @@ def losses_from_phases(window: Window) -> dict[str, float]:
         own = max(0.0, own - window.call("sleep") - window.call(WAIT))
         losses["host"] = own + (window.phase("logging", "gc") or 0.0)
     return losses
+
+
+def reason_from_phases(account: str, window: Window) -> str | None:
+    """What tells this case of a cause from another, where no second was entered in an account."""
+    limits = _limits(window) if account == "quota" else None
+    return limits.most_common(1)[0][0] if limits else None
+
+
+def _limits(window: Window) -> Counter[str]:
+    """Limit that kept the job off the CPU -> seconds."""
+    return Counter(kept.reason for run in window.runs if (kept := denied(run)) is not None)
 
 
 def _behind(window: Window) -> bool:

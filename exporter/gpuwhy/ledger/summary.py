@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from gpuwhy.ledger.split import Shares
 from gpuwhy.signals.row import Function, GpuRow, RunSignals
@@ -87,6 +88,11 @@ class Window:
     @property
     def last_row(self) -> GpuRow:
         return self.rows[-1]
+
+
+def spoken(name: str, file: str, line: int) -> str:
+    """What a sentence calls a function; a script's own lines by their place."""
+    return f"{PurePath(file).name}:{line}" if name == "<module>" else name
 
 
 def _mean(values: Iterable[float | None]) -> float | None:

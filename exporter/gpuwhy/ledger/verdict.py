@@ -11,10 +11,10 @@ from gpuwhy.ledger.accounts import ACCOUNTS, CAUSES
 from gpuwhy.ledger.advice import next_action
 from gpuwhy.ledger.entry import Entry
 from gpuwhy.ledger.evidence import evidence_for, function_for
-from gpuwhy.ledger.phases_only import losses_from_phases
+from gpuwhy.ledger.phases_only import losses_from_phases, reason_from_phases
 from gpuwhy.ledger.sight import UNDECIDED, UNKNOWN_SIGNALS, cannot_see, cannot_see_holders
 from gpuwhy.ledger.stalled import in_hindsight
-from gpuwhy.ledger.summary import Window
+from gpuwhy.ledger.summary import Window, spoken
 from gpuwhy.signals.row import Function, GpuRow, GpuSignals
 
 INFORMATION = ("throttle", "at-default-limit")
@@ -127,7 +127,7 @@ def _cause(account: str, losses: dict[str, float], window: Window) -> Verdict:
 def _reason(account: str, window: Window) -> str | None:
     reasons = {r: v for (a, r), v in window.reasons().items() if a == account}
     if not reasons:
-        return None
+        return reason_from_phases(account, window)
     return max(reasons, key=lambda r: reasons[r]) or None
 
 
@@ -240,5 +240,5 @@ def _summary(members: Sequence[Verdict], decisive: Verdict, late: set[int]) -> s
         if decisive.get("pid") in late:
             text += ", which the other ranks wait for"
     if first["function"]:
-        text += f", at {first['function']['name']}"
+        text += f", at {spoken(**first['function'])}"
     return text
