@@ -191,7 +191,7 @@ def test_fail_if_slower(
     ]
     arguments = ["compare", files[order[0]], files[order[1]], "--fail-if-slower", "5%"]
     assert main(arguments) == status
-    assert ("slower by more" in capsys.readouterr().err) is (status == 1)
+    assert ("slower by more than 5 %" in capsys.readouterr().err) is (status == 1)
 
 
 def test_a_recording_against_a_trace(recordings: Path, tmp_path: Path, capsys: Output) -> None:

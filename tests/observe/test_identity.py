@@ -164,6 +164,7 @@ def test_script(argv: list[str], script: str | None) -> None:
 
 def test_script_and_start_name_a_run() -> None:
     assert script_run("/job/train.py", 1_796_042_000.9) == "train.py-20261130T123320Z"
+    assert script_run("-m pkg.train", 1_796_042_000.9) == "pkg.train-20261130T123320Z"
 
 
 def test_ras_address() -> None:

@@ -64,5 +64,5 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     if late is None:
         raise CommandError("--fail-if-slower: no step time is known of these two", NOTHING)
     if late:
-        print(f"gpuwhy: slower by more than {limit:.3g}: {made.summary}", file=sys.stderr)
+        print(f"gpuwhy: slower by more than {100 * limit:.3g} %: {made.summary}", file=sys.stderr)
     return NOTHING if late else ANSWERED

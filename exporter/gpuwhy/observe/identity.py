@@ -91,7 +91,8 @@ def run_of(env: Mapping[str, str], place: Place, host: str) -> tuple[int, str] |
 def script_run(script: str, start: float) -> str:
     """The run's name where nothing else tells: script and start (Unix seconds) in UTC."""
     when = datetime.fromtimestamp(start, timezone.utc)
-    return f"{PurePosixPath(script).name[:80]}-{when:%Y%m%dT%H%M%SZ}"
+    name = PurePosixPath(script.removeprefix("-m ")).name
+    return f"{name[:80]}-{when:%Y%m%dT%H%M%SZ}"
 
 
 def rank_of(env: Mapping[str, str]) -> int | None:
