@@ -60,6 +60,13 @@ def test_impossible_frames(frame: Frame) -> None:
     assert is_torn([frame, *MAIN], rooted=True)
 
 
+@pytest.mark.parametrize(
+    "file", ["/job/训练　一/train.py", "/job/a\u00a0b.py", "/job/👩\u200d💻.py", "tra\nin '1\".py"]
+)
+def test_whatever_a_file_may_be_called_is_no_torn_stack(file: str) -> None:
+    assert not is_torn([["step", file, 3], ["<module>", file, 30]], rooted=True)
+
+
 def test_what_a_fork_left_is_cut() -> None:
     worker: Frame = ["_worker_loop", "/x/site-packages/torch/utils/data/_utils/worker.py", 349]
     start: Frame = ["BaseProcess._bootstrap", f"{LIB}/multiprocessing/process.py", 314]

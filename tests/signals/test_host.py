@@ -44,3 +44,16 @@ def test_what_the_line_calls_in_another_phase_says_nothing_about_it() -> None:
     found = host_phases(of(*[[TRAIN]] * 5, *[forward] * 5), 100)
     assert found is not None
     assert found.opaque == pytest.approx(0.5)
+
+
+def test_a_line_of_the_loop_stays_one_in_a_second_that_it_fills() -> None:
+    module = "/v/site-packages/torch/nn/modules/module.py"
+    forward = [["Module._call_impl", module, 9], ["train", "/job/train.py", 61]]
+    stacks = of(forward, *[[TRAIN]] * 70)
+    found = host_phases(stacks, 105)
+    assert found is not None
+    assert found.shares["user"] == pytest.approx(1.0)
+    assert found.loop_lines == pytest.approx(1.0)
+    other = host_phases(of(forward, *[[METRICS, TRAIN]] * 70), 105)
+    assert other is not None
+    assert other.loop_lines == 0.0

@@ -9,7 +9,9 @@ leaf, which cannot be told from real ones. A read that fails altogether py-spy i
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from gpuwhy.observe.observation import Frame
 
@@ -25,10 +27,21 @@ def has_thread_root(frames: Sequence[Frame]) -> bool:
 def is_impossible(frames: Sequence[Frame]) -> bool:
     """A frame that no interpreter has: read from memory that had been given back."""
     return any(
-        not name.isprintable() or not name or not file.isprintable() or not file
-        or not 0 <= line < _MOST_LINES
+        not name.isprintable() or not name or not _is_path(file) or not 0 <= line < _MOST_LINES
         for name, file, line, *_ in frames
-    )  # fmt: skip
+    )
+
+
+@lru_cache(maxsize=10_000)
+def _is_path(file: str) -> bool:
+    """Text that somebody may have named a file: with ideographic or no-break spaces, joined emoji
+    and even line ends, but without what only memory that is no text holds."""
+    return bool(file) and (file.isprintable() or not any(map(_is_no_text, file)))
+
+
+def _is_no_text(character: str) -> bool:
+    control = unicodedata.category(character) == "Cc" and character not in "\t\n\r"
+    return control or unicodedata.category(character) in ("Cn", "Co", "Cs")
 
 
 def is_torn(frames: Sequence[Frame], *, rooted: bool) -> bool:

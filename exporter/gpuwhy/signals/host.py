@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
 from gpuwhy.observe.observation import Observation
 from gpuwhy.signals.phases import WAIT, Place, classify, is_library
@@ -17,8 +18,12 @@ HOLD_S = 3.0
 SMOOTH_S = 2
 """Steps shorter than a second: phases are averaged over this many seconds to either side, since
 ten samples a second are few."""
+LOOP_S = 10.0
+"""A function that dispatches steps is known as the training loop's for this long."""
 LONG_STRETCH_S = 0.5
 """Where a phase lasts longer than this on average, a second is its own best description."""
+
+DISPATCHES = ("forward", "backward", "optimizer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,7 @@ def host_phases(stacks: Samples, second: int) -> HostPhases | None:
         {name: weight / tally.total for name, weight in tally.contexts.items()},
         _hottest(tally),
         {name: weight / tally.total for name, weight in tally.calls.items()},
-        _loop_lines(tally),
+        _loop_lines(tally, stacks, second),
         _opaque(span) / tally.total,
         tally.samples,
     )
@@ -104,12 +109,25 @@ def _fetched_by_helpers(tally: _Tally, helpers: _Tally) -> None:
         tally.functions[("data_wait", function)] += weight
 
 
-def _loop_lines(tally: _Tally) -> float:
+def _loop_lines(tally: _Tally, stacks: Samples, second: int) -> float:
     """Share of the time in plain lines of a function that also dispatches steps: such a line may
     be a C call of any kind, a copy among them."""
-    loops = {f[:2] for phase, f in tally.functions if phase in ("forward", "backward", "optimizer")}
+    own = {f[:2] for phase, f in tally.functions if phase == "user"}
+    loops = {f[:2] for phase, f in tally.functions if phase in DISPATCHES}
+    if own - loops:  # a function is the loop's also in a second that its longest line fills
+        loops |= _dispatching(stacks.between(second - LOOP_S, second + 1.0 + LOOP_S), own - loops)
     inside = sum(w for (p, f), w in tally.functions.items() if p == "user" and f[:2] in loops)
     return inside / tally.total
+
+
+def _dispatching(stacks: Sequence[Observation], functions: set[tuple[str, str]]) -> set[Any]:
+    """Those of the functions that are seen to dispatch steps."""
+    places = (classify(s["frames"]) for s in stacks if s.get("main") and s["frames"])
+    return {
+        place.function[:2]
+        for place in places
+        if place.function and place.phase in DISPATCHES and place.function[:2] in functions
+    }
 
 
 def _opaque(span: Weighted) -> float:

@@ -33,10 +33,11 @@ def with_waiting(memory: Memory, rows: Sequence[GpuRow], second: int) -> list[Gp
             late = {w.straggler for w in judged.values() if w.share >= lockstep.BUSY_GAP}
             for pid, verdict in judged.items():
                 found[int(str(pid))] = (verdict, pid in late)
-        elif (members[0][1].world_size or 1) > 1:
-            alone = lockstep.signature(seen[0])
-            if alone is not None:
-                found[members[0][1].pid] = (alone, False)
+        for rank, (_, run) in zip(seen, members, strict=True):
+            # A peer may be known by its process alone: its GPU is elsewhere, or was not read.
+            alone = None if run.pid in found else lockstep.signature(rank)
+            if alone is not None and (run.world_size or 1) > 1:
+                found[run.pid] = (alone, False)
     return [
         replace(row, runs=tuple(_judged(r, found.get(r.pid), peers) for r in row.runs))
         for row in rows
