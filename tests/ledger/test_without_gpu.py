@@ -82,3 +82,17 @@ def test_a_full_host_is_told_from_a_narrow_affinity() -> None:
         (found,) = gpu["causes"]
         assert (found["cause"], found["reason"]) == ("quota", reason)
         assert advice in found["next_action"]
+
+
+@pytest.mark.parametrize(("delay", "wanted"), [(0.08, "data"), (0.5, "quota")])
+def test_a_wait_for_a_cpu_explains_as_much_as_it_lasted(delay: float, wanted: str) -> None:
+    pipeline = Pipeline()
+    for t in range(1000, 1030):
+        table = {"kind": "processes", "t": float(t), "processes": [{**RANK, "run_delay": delay}]}
+        host = {"kind": "host", "t": float(t), "cpus": 2}
+        stack = {"kind": "stack", "t": float(t), "dt": 0.4, "pid": 7, "main": True}
+        late = {**stack, "t": t + 0.4, "dt": 0.6, "frames": LOADER}
+        pipeline.feed([table, host, {**stack, "frames": BACKWARD}, late])
+    pipeline.finish()
+    (gpu,) = pipeline.verdicts()["gpus"]
+    assert gpu["cause"] == wanted

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from gpuwhy.ledger import thresholds as th
-from gpuwhy.ledger.quota import denied
+from gpuwhy.ledger.quota import STARVED_PHASES, denied
 from gpuwhy.ledger.summary import Window
 from gpuwhy.signals.phases import WAIT
+from gpuwhy.signals.row import RunSignals
 
 
 def losses_from_phases(window: Window) -> dict[str, float]:
@@ -20,10 +21,8 @@ def losses_from_phases(window: Window) -> dict[str, float]:
     if window.phase() is None:
         return {}
     data = window.phase("data_wait", "data_inline", "data_sampler", "data_worker_start") or 0.0
-    kept_off = _limits(window).total()
-    if 2 * kept_off >= len(window.runs):
-        return {"quota": max(data, window.run("throttled") or 0.0, window.run("run_delay") or 0.0)}
-    losses = {"data": data if _behind(window) else 0.0}
+    quota = sum(map(_kept_off, window.runs)) / len(window.runs)
+    losses = {"quota": quota, "data": max(0.0, data - quota) if _behind(window) else 0.0}
     losses["comm"] = window.phase("grad_sync") or 0.0
     idle = window.call("sleep") + window.call(WAIT)  # no work, but for what is not told
     losses["unknown"] = min(idle, window.phase("user") or 0.0) - window.context("evaluation")
@@ -38,6 +37,16 @@ def reason_from_phases(account: str, window: Window) -> str | None:
     """What tells this case of a cause from another, where no second was entered in an account."""
     limits = _limits(window) if account == "quota" else None
     return limits.most_common(1)[0][0] if limits else None
+
+
+def _kept_off(run: RunSignals) -> float:
+    """Share of a second that the job lost for want of a CPU. A full host delays every thread a
+    little: a wait that is merely noticed explains as much as it lasted, not all that was late."""
+    kept = denied(run)
+    if kept is None:
+        return 0.0
+    late = sum((run.phases or {}).get(phase, 0.0) for phase in STARVED_PHASES)
+    return min(kept.most, max(late, run.throttled or 0.0, run.run_delay or 0.0))
 
 
 def _limits(window: Window) -> Counter[str]:
