@@ -15,7 +15,7 @@ from tests.alerting import promtool, replay
 from tests.alerting.promtool import Fired
 
 FAULTS = {
-    "copy_bound": {"GPUCopyBound"},
+    "copy_bound": {"GPUCopyBound", "GPUHostWork"},  # what traffic does not explain, as information
     "cpu_quota": {"GPUHeldByCPUQuota", "GPUSawtooth"},
     "data_slow": {"GPUDataStarved", "GPUSawtooth"},
     "ddp_straggler": {
