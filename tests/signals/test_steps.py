@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuwhy.signals.steps import read_steps
+from gpuwhy.signals.steps import Steps, read_steps
 from gpuwhy.signals.tracks import Samples
 
 
@@ -84,3 +84,9 @@ def test_reads_far_apart_are_believed() -> None:
 def test_the_rate_is_of_late() -> None:
     points = [(100.0 + t, 20 * t if t < 60 else 1200 + (t - 60)) for t in range(0, 110, 5)]
     assert read_steps(counted(*points), 205).per_second == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(("name", "sure"), [("global_step", True), ("step", True), ("i", False)])
+def test_a_counter_of_training_is_told_from_any_loop(name: str, sure: bool) -> None:
+    assert Steps(step=9, name=name, per_second=2.0).surely_moves is sure
+    assert not Steps(step=9, name=name, per_second=0.0).surely_moves

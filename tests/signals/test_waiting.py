@@ -30,8 +30,20 @@ def of_one_gpu(name: str, index: int) -> list[Observation]:
     ],
 )
 def test_a_peer_whose_gpu_is_out_of_sight(name: str, index: int, cause: str) -> None:
+    assert causes(of_one_gpu(name, index), index) == [cause]
+
+
+def causes(observations: list[Observation], gpu: int) -> list[str]:
     pipeline = Pipeline()
-    pipeline.feed(of_one_gpu(name, index))
+    pipeline.feed(observations)
     pipeline.finish()
-    seen = [g for g in pipeline.verdicts()["gpus"] if g["gpu"] == index]
-    assert [g["cause"] for g in seen] == [cause]
+    return [g["cause"] for g in pipeline.verdicts()["gpus"] if g["gpu"] == gpu]
+
+
+def test_a_process_that_only_holds_memory_hides_no_wait() -> None:
+    notebook = {"pid": 999_999, "memory": 1 << 29, "type": "compute"}
+    observations = list(read(RECORDINGS / "ddp_straggler.gpuwhy.gz")[1])
+    for observation in observations:
+        if observation["kind"] == "gpu_processes":
+            observation["processes"] = [*observation["processes"], notebook]
+    assert causes(observations, 0) == ["comm"]

@@ -51,7 +51,7 @@ def run_signals(
         rank=rank.get("rank"),
         pid=pid,
         age_s=age,
-        starting=_starting(memory, rank, age, phases, gpu_busy),
+        starting=_starting(memory, rank, age, phases, gpu_busy, found),
         phases=phases.shares if phases else None,
         contexts=phases.contexts if phases else {},
         functions=phases.functions if phases else {},
@@ -99,13 +99,15 @@ def _starting(
     age: float | None,
     phases: host.HostPhases | None,
     gpu_busy: float | None,
+    counted: steps.Steps,
 ) -> bool:
-    """Young, and neither a training step nor some seconds of GPU work have been seen of it (a
-    jitted step may leave no frame)."""
+    """Young, and neither a training step, nor its counter, nor some seconds of GPU work have been
+    seen of it (a jitted step may leave no frame, and a starved one little work)."""
     key = (int(rank["pid"]), float(rank.get("start") or 0.0))
     if (gpu_busy or 0.0) >= WORKING:
         memory.worked[key] = memory.worked.get(key, 0) + 1
     stepping = phases is not None and any(phases.shares.get(p) for p in STEP_PHASES)
+    stepping = stepping or counted.surely_moves
     working = memory.worked.get(key, 0) >= WORKING_S
     if key in memory.started or stepping or working or age is None or age > STARTUP_S:
         memory.worked.pop(key, None)

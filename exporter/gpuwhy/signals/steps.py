@@ -24,6 +24,8 @@ STEP_NAMES = (
     "i",
 )
 """What loops call their counter, the surest first."""
+VAGUE_NAMES = ("it", "iter", "idx", "i")
+"""Those that any loop may use: one that prepares the data, say."""
 EPOCH_NAMES = ("epoch", "epoch_idx", "current_epoch", "ep")
 TOTAL_NAMES = (
     "max_steps",
@@ -55,6 +57,11 @@ class Steps:
     total: int | None = None
     per_second: float | None = None
     still_s: float | None = None  # how long the counter has been seen not to move
+
+    @property
+    def surely_moves(self) -> bool:
+        """A counter that only a training loop has is seen to go up."""
+        return self.name not in VAGUE_NAMES and (self.per_second or 0.0) > 0
 
 
 def read_steps(locals_: Samples, second: int) -> Steps:

@@ -12,6 +12,8 @@ from gpuwhy.signals.row import GpuRow, RunSignals
 
 LOCKSTEP_S = 2
 """Ranks are compared over this many seconds to either side."""
+IDLE_SM = 0.01
+"""SM share of other processes up to which they do nothing: the driver gives whole percents."""
 
 
 def with_waiting(memory: Memory, rows: Sequence[GpuRow], second: int) -> list[GpuRow]:
@@ -64,8 +66,14 @@ def _activity(memory: Memory, row: GpuRow, run: RunSignals, second: int) -> lock
         dram=means["dram"],
         power_w=row.gpu.power_w,
         pcie=_lesser(means["pcie_rx"], means["pcie_tx"]),
-        alone=len({r.run for r in row.runs}) == 1 and not row.foreign,
+        alone=_alone(row, run),
     )
+
+
+def _alone(row: GpuRow, run: RunSignals) -> bool:
+    """Is the GPU's activity this rank's? A notebook that merely holds memory does not work."""
+    alone = len({r.run for r in row.runs}) == 1 and not row.foreign
+    return alone or (run.other_sm is not None and run.other_sm <= IDLE_SM)
 
 
 def _judged(
