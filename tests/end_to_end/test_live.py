@@ -150,8 +150,9 @@ def test_loading_in_the_rank_itself(tmp_path: Path) -> None:
 
 def test_tiny_operations_and_a_starved_loop(tmp_path: Path) -> None:
     """In a loop of operations of some tens of microseconds reads fail, and only there: the wait
-    for data beside it must not seem longer for it."""
-    watched = watch(tmp_path, "2", "12", "20", "tiny")
+    for data beside it must not seem longer for it. (One worker: two that compute, the loop and the
+    observer would be too much for two cores, and that would be the cause.)"""
+    watched = watch(tmp_path, "1", "8", "20", "tiny")
     assert watched.entry()["cause"] == "data"
     check_steps(watched)
     check_phases(watched)
