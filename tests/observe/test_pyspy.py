@@ -77,7 +77,9 @@ def test_dump(job: int) -> None:
     assert before - 0.02 <= outcome.written <= time.time()
     (thread,) = parse_dump(outcome.data)
     assert [frame[0] for frame in thread.frames] == ["rest", "<module>"]
-    assert (thread.tid, thread.name) == (job, "MainThread")
+    assert thread.name == "MainThread"
+    if sys.version_info >= (3, 11):  # the interpreter keeps the system's id from then on
+        assert thread.tid == job
 
 
 def test_record_ends_when_it_is_interrupted_and_keeps_what_it_has(job: int) -> None:

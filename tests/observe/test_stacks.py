@@ -410,7 +410,8 @@ def test_without_py_spy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a PID namespace")
 def test_a_job_in_a_container(tmp_path: Path) -> None:
-    """In a PID namespace of its own the interpreter calls its main thread 1."""
+    """In a PID namespace of its own the interpreter calls its main thread 1, from Python 3.11 on;
+    before, nothing names the only thread of a process without ``threading``."""
     script = tmp_path / "train.py"
     script.write_text(
         "import time\n"
@@ -435,7 +436,9 @@ def test_a_job_in_a_container(tmp_path: Path) -> None:
         container.wait()
     stacks = [o for o in of_kind(seen, "stack", job.pid) if o["dt"] > 0]
     assert stacks
-    assert all(o["main"] and o["tid"] == 1 for o in stacks)
+    assert all(o["main"] for o in stacks)
+    if sys.version_info >= (3, 11):
+        assert all(o["tid"] == 1 for o in stacks)
     assert stacks[0]["frames"][0] == ["train", str(script), 4, "sleep"]
     assert of_kind(seen, "locals", job.pid)[0]["values"][0][:3] == ["train", str(script), "step"]
 

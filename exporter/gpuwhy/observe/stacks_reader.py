@@ -79,7 +79,7 @@ class StackReader:
         return worker_index(thread.locals) if worker else counters(thread.locals)
 
     def _stack(self, t: float, dt: float, tid: int, name: str, frames: list[Frame]) -> Observation:
-        main = name == "MainThread" or tid in self.main_tids
+        main = name == "MainThread" or tid in self.main_tids or _is_unnamed_main(name, frames)
         if main and self.target.role == "worker":
             frames = own_part(frames)
         return {
@@ -100,3 +100,9 @@ class StackReader:
         leaf = frames[0]
         call = self.text.call(self.target.pid, leaf[1], leaf[2], self.target.start)
         return frames if call is None else [[*leaf, call], *frames[1:]]
+
+
+def _is_unnamed_main(name: str, frames: Sequence[Frame]) -> bool:
+    """A script's own thread in a process that has not imported ``threading``: it has no name, and
+    up to Python 3.10 the interpreter does not keep the system's id of a thread either."""
+    return not name and frames[-1][0] in ("<module>", "_run_module_as_main")
