@@ -52,7 +52,7 @@ def find_rank(settings: Settings) -> int:
     where = "" if settings.gpu is None else f" on GPU {settings.gpu}"
     if not ranks:
         raise CommandError(
-            f"no training process in sight{where}; --pid P profiles any Python process, and "
+            f"no training process in sight{where}; --pid P takes any Python process, and "
             "`gpuwhy doctor` says what may hide a job",
             NOTHING,
         )
