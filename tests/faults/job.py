@@ -31,8 +31,11 @@ def hostile() -> None:
         space = {"sleep": time.sleep}
         exec(code, space)
         function = space["f"]
+        names = {"co_name": name, "co_qualname": name}
+        if sys.version_info < (3, 11):
+            del names["co_qualname"]
         with contextlib.suppress(ValueError):
-            function.__code__ = function.__code__.replace(co_name=name, co_qualname=name)
+            function.__code__ = function.__code__.replace(**names)
         thread = threading.Thread(target=function, daemon=True, name=name[:3000])
         with contextlib.suppress(UnicodeEncodeError):
             thread.start()

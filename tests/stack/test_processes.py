@@ -72,11 +72,14 @@ def test_a_process_that_ignores_sigterm_is_ended(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_that_ends_it_is_an_interrupt(number: signal.Signals) -> None:
-    before = signal.getsignal(number)
-    with pytest.raises(KeyboardInterrupt), processes.ended_by_signals():
-        os.kill(os.getpid(), number)
-        time.sleep(5)
-    assert signal.getsignal(number) == before
+    outside = signal.signal(number, signal.SIG_DFL)  # nohup has SIGHUP ignored
+    try:
+        with pytest.raises(KeyboardInterrupt), processes.ended_by_signals():
+            os.kill(os.getpid(), number)
+            time.sleep(5)
+        assert signal.getsignal(number) == signal.SIG_DFL
+    finally:
+        signal.signal(number, outside)
 
 
 def test_what_is_ignored_stays_ignored() -> None:
