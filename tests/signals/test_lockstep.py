@@ -50,3 +50,12 @@ def test_alone_in_sight_the_mixture_of_spin_and_work_tells() -> None:
     healthy = signature(RankActivity(0, busy=0.99, sm=0.87, tensor=0.33, dram=0.39))
     assert healthy is not None
     assert healthy.share == 0
+
+
+def test_alone_in_sight_a_link_that_is_full_both_ways_tells_too() -> None:
+    """Two H200 without peer-to-peer: each alone looks like dense work."""
+    rank = RankActivity(0, busy=1.0, sm=0.64, tensor=0.22, dram=0.27, pcie=20e9)
+    found = signature(rank)
+    assert found is not None
+    assert found.how == "link"
+    assert found.share == pytest.approx(0.31, abs=0.02)

@@ -93,11 +93,12 @@ def _mixture(busy: float, sm: float) -> float:
 
 
 def signature(rank: RankActivity) -> Waiting | None:
-    """Without a peer in sight: the mixture of spin and work that gives this SM activity."""
+    """Without a peer in sight: the mixture of spin and work that gives this SM activity, where the
+    counters say that little work is done or the link that ranks exchange data."""
     if rank.busy is None or rank.sm is None or rank.busy < 0.5 or not rank.alone:
         return None
     if rank.sm / rank.busy >= SPIN_DENSITY or max(rank.tensor or 0.0, rank.dram or 0.0) > 0.15:
-        return Waiting(0.0, "signature", None)
+        return exchange(rank) or Waiting(0.0, "signature", None)
     return Waiting(_mixture(rank.busy, rank.sm), "signature", None)
 
 
