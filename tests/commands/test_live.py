@@ -100,6 +100,8 @@ def test_what_a_source_cannot_see_is_kept_as_its_last_word() -> None:
     sight = watch(host, 60)
     assert sight.refused == {"nvml": "none; none"}
     assert diagnose.nothing_seen(sight.refused).splitlines()[-1] == "nvml: none; none"
+    several = {"nvml": "no driver", "hca": "no card", "gpm": "no driver"}
+    assert live.in_words(several) == "\ngpm, nvml: no driver\nhca: no card"
     sight.add([{"t": host.now, "kind": "source", "source": "nvml", "up": True}])
     assert sight.refused == {}
 

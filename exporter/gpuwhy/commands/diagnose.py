@@ -91,8 +91,7 @@ def nothing_seen(refused: Mapping[str, str] | None) -> str:
     return (
         "nothing to observe: no GPU and no training process in sight.\n"
         "Start the job first and let it run for a few seconds; if it is running, "
-        "`gpuwhy doctor` says what hides it (root sees most)"
-        + "".join(f"\n{name}: {said}" for name, said in sorted(refused.items()))
+        "`gpuwhy doctor` says what hides it (root sees most)" + live.in_words(refused)
     )
 
 

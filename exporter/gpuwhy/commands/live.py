@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from types import FrameType
 from typing import TextIO
@@ -114,6 +114,14 @@ class Sight:
         ]
         jobs = f"{len(self._runs)} job{'' if len(self._runs) == 1 else 's'}"
         return ", ".join([jobs, *busy]) + (" busy" if busy else "")
+
+
+def in_words(refused: Mapping[str, str]) -> str:
+    """A line for each reason, behind the sources that gave it."""
+    by_reason: dict[str, list[str]] = {}
+    for name, said in sorted(refused.items()):
+        by_reason.setdefault(said, []).append(name)
+    return "".join(f"\n{', '.join(names)}: {said}" for said, names in by_reason.items())
 
 
 class Progress:

@@ -37,8 +37,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
                 raise
             if sight.empty:
                 recorder.discard()
-                said = "".join(f"\n{name}: {why}" for name, why in sorted(sight.refused.items()))
-                raise CommandError(NOTHING_SEEN + said, NOTHING)
+                raise CommandError(NOTHING_SEEN + live.in_words(sight.refused), NOTHING)
             recorder.close()
     except RecordingError as error:
         raise CommandError(str(error), NOTHING) from error
