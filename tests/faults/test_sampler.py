@@ -54,7 +54,7 @@ def test_py_spy_fails(host: Rig, job: int, script: str | None, told: str) -> Non
     failures = host.value("gpuwhy_source_failures_total", source="stacks") or 0
     host.put_sampler(script)
     host.wait(lambda: not host.up("stacks"), "stacks are down")
-    assert host.says(told, "Remedy")
+    host.wait(lambda: host.says(told, "Remedy"), "the sentence")  # of this fault, not the last one
     host.wait(
         lambda: (host.value("gpuwhy_source_failures_total", source="stacks") or 0) > failures,
         "failures are counted",

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import PurePath
 
 from gpuwhy.ledger.split import Shares
 from gpuwhy.signals.row import Function, GpuRow, RunSignals
@@ -92,7 +91,7 @@ class Window:
 
 def spoken(name: str, file: str, line: int) -> str:
     """What a sentence calls a function; a script's own lines by their place."""
-    return f"{PurePath(file).name}:{line}" if name == "<module>" else name
+    return f"{file.rpartition('/')[2]}:{line}" if name == "<module>" else name
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
