@@ -13,7 +13,7 @@ make_runtime() {
     runtime=.run/venv/bin/python
     stamp=$(lock_stamp requirements.lock)
     [ "$(cat .run/venv/stamp 2>/dev/null)" = "$stamp" ] && return 0
-    echo "making .run/venv with $("$python" -V) ..." >&2
+    echo "making .run/venv with $("$python" -V), once ..." >&2
     mkdir -p .run
     if ! "$python" -m venv --clear .run/venv; then
         echo "no virtual environment could be made; on Debian: apt-get install python3-venv" >&2

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,6 +113,7 @@ def _unpack(packages: Sequence[str]) -> None:
             f"{KEYRING}: install debian-archive-keyring, or put prometheus, promtool and "
             "alertmanager (https://prometheus.io/download) on PATH"
         )
+    print(f"fetching {', '.join(packages)} from Debian, once ...", file=sys.stderr, flush=True)
     cache = RUN / "apt"
     options = _apt_options(cache)
     _call(["apt-get", *options, "-qq", "update"], cache)
