@@ -5,7 +5,7 @@ waits, hardly ever in one long call (in a loop of operations of some tens of mic
 of its samples; of 1000 such, 98 % fell into the loop and not into the wait for data beside it).
 Passed over, they would make waits seem longer than they are. So the time of such a sample goes to
 the stack before or after it whose kind stays for the shorter time; where the thread stands still in
-both, to the last one in which it ran.
+both, or last ran in one that is clearly more restless than either, to that one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ BRIDGE_S = 0.6
 _CLEARLY = 1.5  # times as restless: less is no difference
 _SOON = 3.0  # mean gaps between samples: 95 % are shorter
 _TOUCHING_S = 1e-6
+_DOUBT = 1.5  # gaps between samples that a stack may have stayed unseen
+_HARDLY = 1e-6  # times a second: it runs, but not in this record
 
 Stack = list[Frame]  # leaf first
 Still = Callable[[Sequence[Frame]], bool]
@@ -54,8 +56,9 @@ def credit(
     ran: Stack | None = None,
 ) -> list[Stretch]:
     """The pieces without holes. ``moments``: when a sample failed, seconds since the record began.
-    ``hz``: samples a second. ``ran``: the last stack in which the thread ran before the record."""
-    restless = _Restless(pieces, still)
+    ``hz``: samples a second. ``ran``: the last stack in which the thread ran before the record (in
+    the record: the last of those about as restless as any)."""
+    restless = _Restless(pieces, still, hz)
     running = (piece.frames for piece in pieces if restless(piece.frames))
     ran = ran or next(running, None)
     out: list[Stretch] = []
@@ -66,11 +69,12 @@ def credit(
         if piece.frames is None:
             parts = _filled(piece, *restless.likely(before, after, ran))
         else:
-            ran = piece.frames if restless(piece.frames) else ran
+            ran = piece.frames if restless(piece.frames) > restless(ran) / _CLEARLY else ran
             missed, _ = restless.likely(piece.frames, after, ran)
             inside = [at for at in moments if piece.start <= at < piece.end]
             whole = Stretch(piece.start, piece.end, piece.frames)
-            parts = _interrupted(whole, inside, hz, missed or piece.frames)
+            again = hz * restless.same(piece.frames)
+            parts = _interrupted(whole, inside, hz, again, missed or piece.frames)
         for part in parts:
             _append(out, part)
     return out
@@ -87,27 +91,36 @@ def _append(out: list[Stretch], part: Stretch) -> None:
 class _Restless:
     """How often a thread leaves the functions of a stack, times a second; 0 where it stands still.
 
-    Lines do not count: a loop that calls nothing stays in its function."""
+    Lines do not count: a loop that calls nothing stays in its function. What was seen once, for a
+    moment, is not known to be restless."""
 
-    def __init__(self, pieces: Iterable[Piece], still: Still) -> None:
-        self._still = still
+    def __init__(self, pieces: Iterable[Piece], still: Still, hz: float) -> None:
+        self._still, self._gap_s = still, 1 / hz
         self._stays: dict[Hashable, list[float]] = {}
+        self._lines: dict[Hashable, int] = {}
         for path, group in groupby(pieces, key=lambda piece: _path(piece.frames)):
             stay = list(group)
             self._stays.setdefault(path, []).append(stay[-1].end - stay[0].start)
+            self._lines[path] = self._lines.get(path, 0) + len(stay) - 1
 
     def __call__(self, frames: Stack | None) -> float:
         if frames is None or self._still(frames):
             return 0.0
-        stays = self._stays.get(_path(frames))
-        return len(stays) / max(sum(stays), 1e-6) if stays else 1e-6
+        stays = self._stays.get(_path(frames), [])
+        return len(stays) / (sum(stays) + _DOUBT * self._gap_s) or _HARDLY
+
+    def same(self, frames: Stack) -> float:
+        """How likely the next sample in these functions shows the same lines too."""
+        path = _path(frames)
+        samples = sum(self._stays.get(path, [])) / self._gap_s
+        return max(0.0, 1 - self._lines.get(path, 0) / max(samples, 1.0))
 
     def likely(
         self, before: Stack | None, after: Stack | None, ran: Stack | None
     ) -> tuple[Stack | None, Stack | None]:
         """What the first and the second half of a hole between two stacks most likely was."""
         left, right = self(before), self(after)
-        if not left and not right and ran:
+        if ran and self(ran) > _CLEARLY * max(left, right):
             return ran, ran
         if left > _CLEARLY * right or after is None:
             return before, before
@@ -129,7 +142,7 @@ def _filled(hole: Piece, left: Stack | None, right: Stack | None) -> Iterator[St
 
 
 def _interrupted(
-    whole: Stretch, moments: Sequence[float], hz: float, missed: Stack
+    whole: Stretch, moments: Sequence[float], hz: float, again: float, missed: Stack
 ) -> Iterator[Stretch]:
     """Cut out of a stack the time of the samples that failed meanwhile: until the next sample.
 
@@ -140,7 +153,8 @@ def _interrupted(
     start = whole.start
     for failed, until in pairwise([*moments, whole.end]):
         gaps = hz * (until - failed)
-        back = until if gaps < _SOON else failed - math.expm1(-gaps) / hz
+        unseen = again * (until - failed)
+        back = until if gaps < _SOON or not unseen else failed - math.expm1(-unseen) / again
         yield Stretch(start, failed, whole.frames)
         yield Stretch(failed, back, missed)
         start = back
