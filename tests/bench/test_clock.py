@@ -6,13 +6,14 @@ import json
 import os
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="needs torch")
 
 
 class PaperEvent:
@@ -40,6 +41,8 @@ class PaperEvent:
 def clock(
     jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[Any, Path]]:
+    import torch  # not while tests are collected
+
     monkeypatch.syspath_prepend(str(jobs))
     monkeypatch.setenv("TRUTH_FILE", str(tmp_path / "t"))
     monkeypatch.setattr(torch.cuda, "Event", PaperEvent)
@@ -89,6 +92,8 @@ def test_device_laps_are_read_only_once_they_are_past(clock: tuple[Any, Path]) -
 def test_a_job_told_to_stop_profiles_some_steps_and_ends(
     clock: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import torch  # not while tests are collected
+
     clock, path = clock
     real, kinds = torch.profiler.profile, torch.profiler.ProfilerActivity
     monkeypatch.setattr(
@@ -111,6 +116,8 @@ def test_a_job_told_to_stop_profiles_some_steps_and_ends(
 def test_a_profiler_that_fails_ends_the_job_and_is_told_of(
     clock: tuple[Any, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import torch  # not while tests are collected
+
     clock, path = clock
     monkeypatch.setattr(torch.profiler, "profile", lambda activities: 1 / 0)
     clock.header(None)
