@@ -189,6 +189,7 @@ def test_a_full_disk_behind_standard_output_is_said() -> None:
     assert done.stderr == "gpuwhy: cannot write the output: No space left on device\n"
 
 
+@pytest.mark.full  # a signal within an import is lost at times, or ends Python before our handler
 @pytest.mark.parametrize("module", ["gpuwhy.settings", "gpuwhy.pipeline"])
 def test_ctrl_c_is_quiet_however_early(module: str) -> None:
     """While modules are being imported: first the command line's own, then a command's."""
