@@ -1,18 +1,16 @@
 """Where ``gpuwhy`` and ``python -m gpuwhy`` begin."""
 
-import signal
 import sys
+
+from gpuwhy import interrupts
 
 
 def main() -> int:
-    """Run a command; 130 where Ctrl-C ended it, even while its modules are being imported."""
-    try:
-        from gpuwhy import cli
+    """Run a command. The modules are imported only now, with Ctrl-C seen to."""
+    interrupts.end_at_once()
+    from gpuwhy import cli
 
-        return cli.main()
-    except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough: the end is quiet
-        return 130
+    return cli.main()
 
 
 if __name__ == "__main__":

@@ -17,14 +17,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import gpuwhy
-from gpuwhy import logs, settings
+from gpuwhy import interrupts, logs, settings
 from gpuwhy.commands import compare, ncu, nsys, trace
 from gpuwhy.commands.command import ANSWERED, NOTHING, USAGE, Command, CommandError
 from gpuwhy.settings import Option, Settings, SettingsError
 
 log = logging.getLogger(__name__)
-
-INTERRUPTED = 130
 
 _NOT_WRITTEN = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """What a write to a redirected standard output may end in."""
@@ -255,7 +253,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except CommandError as error:
         return _fail(str(error), error.status)
     except KeyboardInterrupt:
-        return INTERRUPTED
+        return interrupts.INTERRUPTED
     except BrokenPipeError:  # `gpuwhy ... | head`: the reader has what it wanted
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ANSWERED
@@ -296,7 +294,9 @@ def _run(parser: Parser, arguments: argparse.Namespace) -> int:
         parser.print_help()
         return USAGE
     module = next(c.module for c in COMMANDS if c.name == arguments.command)
-    return int(importlib.import_module(module).run(arguments, loaded))
+    command = importlib.import_module(module)
+    interrupts.raise_as_usual()
+    return int(command.run(arguments, loaded))
 
 
 def _check_config(loaded: Settings, config: Path | None) -> int:
