@@ -14,22 +14,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from scripts.stack import packages, processes
-from tests.end_to_end.clones import Up, clone, hasten, until
+from scripts.stack import processes
+from tests.end_to_end.clones import Up, hasten, until
 from tests.end_to_end.jobs import job
 from tests.stack.ports import free_port
 
 PUBLIC = Path(__file__).parents[3] / "shared/public-data/dcgm-exporter"
 SERVICES = ["alertmanager", "exporter", "prometheus"]
 SHORTENED = 30
-
-
-@pytest.fixture
-def up(tmp_path: Path) -> Iterator[Up]:
-    packages.programs("prometheus", "alertmanager")
-    found = Up(clone(tmp_path / "clone"))
-    yield found
-    found.run("down")
 
 
 def test_up_watches_a_live_job_and_down_ends_it_all(up: Up, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from scripts.stack import packages
 from scripts.stack.receiver import Receiver
 from tests.end_to_end.clones import Up, clone, hasten, until
 
@@ -28,14 +27,6 @@ def can(*command: str) -> bool:
         return subprocess.run([*command, "true"], capture_output=True).returncode == 0
     except OSError:
         return False
-
-
-@pytest.fixture
-def up(tmp_path: Path) -> Iterator[Up]:
-    packages.programs("prometheus", "alertmanager")
-    found = Up(clone(tmp_path / "clone"))
-    yield found
-    found.run("down")
 
 
 def test_a_taken_port_is_named_and_nothing_stays(up: Up) -> None:

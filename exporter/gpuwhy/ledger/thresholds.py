@@ -11,9 +11,6 @@ between, either answer is right, so the threshold stands in the middle."""
 UNKNOWN_RATIO = 0.115
 """``unknown`` is the answer where it is the largest loss and would be a cause by its size."""
 
-MIN_OBSERVED = 0.5
-"""Share of the window that must have been observed for a verdict."""
-
 # -- busy time -----------------------------------------------------------------------------------
 
 THROTTLE_FLOOR = 0.01
