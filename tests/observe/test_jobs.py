@@ -130,6 +130,60 @@ def test_without_a_visible_gpu_a_framework_makes_a_rank() -> None:
     assert world.roles() == {8: "launcher", 10: "rank", 11: "worker"}
 
 
+@pytest.mark.parametrize("listed", [False, True])
+@pytest.mark.parametrize(
+    "program",
+    [TRAIN, ["python3", "-m", "mine.train"], ["python3", "-u", "/srv/train.py"]],
+)
+def test_a_notebook_that_starts_a_job_is_another_run(listed: bool, program: list[str]) -> None:
+    world = World()
+    world.add(10, ["python3", "-m", "ipykernel_launcher", "-f", "kernel.json"])
+    world.tool(11, ["sh", "-c", "the job"], 10)
+    world.add(12, program, 11, start=BORN + 5)
+    world.add(13, program, 12, framework=False)
+    world.add(14, program, 12)
+    if listed:
+        world.jobs.gpu_processes("GPU-1", {10, 12})
+    members = world.members()
+    roles = {pid: member.role for pid, member in members.items()}
+    assert roles == {10: "rank", 11: "child", 12: "rank", 13: "worker", 14: "worker"}
+    assert {members[pid].rank_life for pid in (13, 14)} == {members[12].life}
+    assert members[10].run != members[12].run == members[14].run
+    assert members[12].rank == 0
+
+
+def test_ranks_below_a_launcher_are_no_run_of_the_notebook_above() -> None:
+    world = World()
+    world.add(10, ["python3", "-m", "ipykernel_launcher", "-f", "kernel.json"])
+    world.add(11, ["python3", "-m", "torch.distributed.run", "train.py"], 10)
+    for rank in (0, 1):
+        env = {"RANK": str(rank), "WORLD_SIZE": "2"}
+        world.add(20 + rank, TRAIN, 11, env=env, start=BORN + 5 + rank)
+    members = world.members()
+    assert members[20].run == members[21].run == members[11].run != members[10].run
+    assert [members[20 + rank].rank for rank in (0, 1)] == [0, 1]
+    assert members[11].role == "launcher"
+
+
+@pytest.mark.parametrize(
+    "helper",
+    [
+        [
+            "python3",
+            "/v/site-packages/torch/_inductor/compile_worker/__main__.py",
+        ],
+        ["python3", "-m", "torch._inductor.compile_worker"],
+        ["python3", "-m", "joblib.externals.loky.backend.popen_loky_posix"],
+        ["python3", "-c", "from multiprocessing.forkserver import main; main()"],
+    ],
+)
+def test_a_helper_of_a_library_is_no_rank(helper: list[str]) -> None:
+    world = World()
+    world.add(10)
+    world.add(11, helper, 10)
+    assert world.roles() == {10: "rank", 11: "child"}
+
+
 def test_a_visible_gpu_process_settles_who_is_a_rank() -> None:
     world = World()
     world.add(10)

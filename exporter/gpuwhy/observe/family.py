@@ -9,6 +9,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from gpuwhy.observe import identity
 from gpuwhy.observe.procfs import Stat
 
 Life = tuple[int, int]
@@ -60,6 +61,8 @@ _LAUNCHER_MODULES = (
     "ray.",
 )
 
+_HELPER_MODULES = ("-m torch._", "-m joblib.", "-m multiprocessing.")
+
 
 def is_launcher(argv: Sequence[str]) -> bool:
     """Does this command line start ranks, rather than being one?"""
@@ -91,6 +94,17 @@ def is_multiprocessing_child(process: Process, table: Table) -> bool:
         return True
     parent = table.get(process.ppid)
     return parent is not None and parent.python is not None and parent.argv == process.argv
+
+
+def runs_its_own_program(process: Process, above: Process) -> bool:
+    """Was it started as a Python program of its own, another one than that of the process above
+    it? So a notebook or a test runner starts a job. A library's helper is none: Inductor's compile
+    workers, loky's, ``multiprocessing``'s (``-c``)."""
+    script = identity.script_of(process.argv) if process.python is not None else None
+    if script is None or script == "-c" or script.startswith(_HELPER_MODULES):
+        return False
+    installed = {"site-packages", "dist-packages"} & set(PurePosixPath(script).parts)
+    return not installed and script != identity.script_of(above.argv)
 
 
 def ancestors(process: Process, table: Table) -> Iterator[Process]:

@@ -19,6 +19,7 @@ from gpuwhy.observe.family import (
     is_multiprocessing_child,
     is_pythonic,
     nearest,
+    runs_its_own_program,
 )
 
 
@@ -46,9 +47,10 @@ def groups(
 ) -> list[Group]:
     """The ranks among the candidates, by the start they share, oldest first.
 
-    A candidate below another one is part of it, with two exceptions: its launcher gave it a number
-    of its own (PyTorch Lightning starts the other ranks below the first), or it is one of several
-    that the other one made for the GPUs (``torch.multiprocessing.spawn``), which then is no rank.
+    A candidate below another one is part of it, with three exceptions: its launcher gave it a
+    number of its own (PyTorch Lightning starts the other ranks below the first); it is another
+    program, and then another run (a notebook that starts a job); or it is one of several that the
+    other one made for the GPUs (``torch.multiprocessing.spawn``), which then is no rank.
     ``workers`` are known to be DataLoader workers.
     """
     above = {
@@ -56,20 +58,24 @@ def groups(
         for pid in candidates
         if pid not in workers and table[pid].name != WORKER_NAME
     }
-    numbered = {pid for pid, a in above.items() if a is not None and _has_own_number(table[pid], a)}
+    apart = {
+        pid
+        for pid, a in above.items()
+        if a is not None and (_has_own_number(table[pid], a) or runs_its_own_program(table[pid], a))
+    }
     made = Counter(
         parent.pid
         for pid, parent in above.items()
         if parent is not None
         and pid in holders
-        and pid not in numbered
+        and pid not in apart
         and is_multiprocessing_child(table[pid], table)
     )
     spawners = {pid for pid, count in made.items() if count > 1}
     ranks = {
         pid
         for pid, parent in above.items()
-        if pid not in spawners and (parent is None or parent.pid in spawners or pid in numbered)
+        if pid not in spawners and (parent is None or parent.pid in spawners or pid in apart)
     }
     return _grouped(table, ranks, spawners)
 
@@ -86,6 +92,8 @@ def _grouped(table: Table, ranks: set[int], spawners: set[int]) -> list[Group]:
         for parent in ancestors(root, table):
             starter = parent.pid in ranks or parent.pid in spawners or is_launcher(parent.argv)
             if not starter and not is_multiprocessing_child(root, table):
+                break
+            if parent.pid in ranks and runs_its_own_program(table[pid], parent):
                 break
             root = parent
         found.setdefault(root.pid, Group(root)).ranks.append(table[pid])
