@@ -114,7 +114,14 @@ def test_ports_that_cannot_be_read(tree):
 
 @pytest.mark.parametrize(
     ("said", "rate"),
-    [("2.5 Gb/sec (1X SDR)", 0.3125e9), ("800 Gb/sec (4X XDR)", 100e9), ("", None), ("x", None)],
+    [
+        ("2.5 Gb/sec (1X SDR)", 0.3125e9),
+        ("800 Gb/sec (4X XDR)", 100e9),
+        ("", None),
+        ("x", None),
+        ("40.. Gb/sec (4X QDR)", None),
+        ("9" * 400 + " Gb/sec (4X QDR)", None),
+    ],
 )
 def test_rates(said, rate):
     assert link_rate(said) == rate

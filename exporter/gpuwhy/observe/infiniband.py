@@ -98,7 +98,7 @@ def read_port(path: Path, t: float) -> Observation | None:
 
 def link_rate(text: str) -> float | None:
     """Bytes/s of "400 Gb/sec (4X NDR)"."""
-    match = re.match(r"([\d.]+) Gb/sec", text)
+    match = re.match(r"(\d{1,9}(?:\.\d{1,9})?) Gb/sec", text, re.ASCII)
     return float(match[1]) * GIGABIT if match else None
 
 
