@@ -80,6 +80,17 @@ def group(limits: Thresholds) -> Group:
             _over_budget(limits),
             _alert(
                 limits,
+                "AlertmanagerDown",
+                "critical",
+                'up{job="alertmanager"} == 0',
+                "Alertmanager is down",
+                "has an Alertmanager that does not answer: while it is down nobody is told of any "
+                "alert, unless another Alertmanager takes them",
+                "see its log (`docker compose logs alertmanager`) and start it again; Prometheus' "
+                "page /alerts shows meanwhile what fires.",
+            ),
+            _alert(
+                limits,
                 "NotificationsFailing",
                 "warning",
                 "sum by (host, instance, integration) "

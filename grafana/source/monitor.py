@@ -14,7 +14,10 @@ from grafana.source.queries import firing, rate
 from grafana.source.tables import table
 from grafana.source.targets import query
 
-ALERTS = "Gpuwhy.*|DcgmExporterDown|GPUSourceMissing|NotificationsFailing|GPULost|NetworkPortDown"
+ALERTS = (
+    "Gpuwhy.*|DcgmExporterDown|AlertmanagerDown|NotificationsFailing"
+    "|GPUSourceMissing|GPULost|NetworkPortDown"
+)
 """Those that lead here."""
 
 

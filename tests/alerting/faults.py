@@ -124,9 +124,10 @@ def times(name: str, factor: float, job: str = "gpuwhy") -> Any:
     return scraped
 
 
+ALERTMANAGER = {"host": "recorded", "instance": "alertmanager:9093", "job": "alertmanager"}
 FAILED = replay.Series(
     "alertmanager_notifications_failed_total",
-    {"host": "recorded", "instance": "alertmanager:9093", "integration": "slack"},
+    {**ALERTMANAGER, "integration": "slack"},
 )
 DCGM = {**replay.TARGET, "instance": "dcgm-exporter:9400", "job": "dcgm-exporter"}
 THERMAL, HARDWARE, SW_POWER_CAP = 0x20, 0x80, 0x4
@@ -247,6 +248,12 @@ FAULTS = (
         resolved=260,
     ),
     Fault("GpuwhyDown", ["does not answer"], unchanged, scraped=times("up", 0, "gpuwhy")),
+    Fault(
+        "AlertmanagerDown",
+        ["nobody is told", "start it again"],
+        unchanged,
+        scraped=times("up", 0, "alertmanager"),
+    ),
     Fault("DcgmExporterDown", ["dcgm"], unchanged, scraped=times("up", 0, "dcgm-exporter")),
     Fault(
         "GPUSourceMissing",

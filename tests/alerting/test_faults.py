@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.alerting import promtool, replay, test_recorded
-from tests.alerting.faults import DCGM, FAILED, FAULTS, Fault
+from tests.alerting.faults import ALERTMANAGER, DCGM, FAILED, FAULTS, Fault
 
 from gpuwhy.observe.observation import Observation
 
@@ -44,6 +44,7 @@ def series_of(fault: Fault) -> list[replay.Series]:
     series = replay.replay(fault.recordings, played, edited(fault), step=1, **fault.state)
     scrapes = len(series[-1].values)
     series.append(replay.Series("up", DCGM, [1.0] * scrapes))
+    series.append(replay.Series("up", ALERTMANAGER, [1.0] * scrapes))
     series.append(replay.Series(FAILED.name, FAILED.labels, [0.0] * scrapes))
     if fault.scraped is not None:
         for one in series:

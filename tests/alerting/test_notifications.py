@@ -86,6 +86,8 @@ def everything() -> list[dict[str, Any]]:
         alert("GPULinkDegraded", instance="x:9877", host="x", uuid="GPU-2"),
         alert("GpuwhyDown", "critical", instance="y:9877", host="y"),
         alert("GpuwhySourceMissing", instance="y:9877", host="y", source="stacks"),
+        alert("AlertmanagerDown", "critical", instance="z:9093", host="z"),
+        alert("NotificationsFailing", instance="z:9093", host="z", integration="slack"),
     ]
 
 
@@ -97,6 +99,7 @@ WANTED = {
     "e": {("GPUHostWork", "warning"), ("GPUCopyBound", "warning")},
     "x:9877": {("GPUXidCritical", "critical"), ("GPULinkDegraded", "warning")},
     "y:9877": {("GpuwhyDown", "critical")},
+    "z:9093": {("AlertmanagerDown", "critical")},
 }
 
 

@@ -89,8 +89,9 @@ def test_severities_go_where_they_are_wanted(tmp_path: Path) -> None:
 
 
 def test_failing_receivers_are_told_to_the_page_too(tmp_path: Path) -> None:
-    told = routes(tmp_path, "warning", "alertname=NotificationsFailing")
-    assert set(told) >= {"page", "slack-1", "webhook-3"}
+    for name in ("NotificationsFailing", "AlertmanagerDown"):
+        told = routes(tmp_path, "warning", f"alertname={name}")
+        assert set(told) >= {"page", "slack-1", "webhook-3"}
     assert "page" not in routes(tmp_path, "warning", "alertname=GPUDataStarved")
 
 

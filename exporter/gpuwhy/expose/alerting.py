@@ -83,6 +83,11 @@ INHIBITION: Sequence[Mapping[str, Any]] = (
         "target_matchers": ['alertname=~"Gpuwhy.+|GPUSourceMissing"', 'alertname!="GpuwhyDown"'],
         "equal": ["host"],
     },
+    {  # one that is down has delivered nothing either
+        "source_matchers": ['alertname="AlertmanagerDown"'],
+        "target_matchers": ['alertname="NotificationsFailing"'],
+        "equal": ["instance"],
+    },
 )
 
 HEAD = "# Made by `gpuwhy alerting render`: change its settings file and make it again.\n"
@@ -193,10 +198,11 @@ def render(alerting: Alerting) -> str:
 
 def _routes(alerting: Alerting) -> list[dict[str, Any]]:
     """Information goes nowhere; each receiver takes its severities; the rest is for the page, and
-    so is the word that receivers fail: it may be theirs that cannot be delivered."""
+    so is the word that receivers fail, or that Alertmanager did: it may be theirs that cannot be
+    delivered."""
     routes: list[dict[str, Any]] = [{"receiver": "none", "matchers": ['severity="none"']}]
     if alerting.receivers:
-        failing = 'alertname="NotificationsFailing"'
+        failing = 'alertname=~"NotificationsFailing|AlertmanagerDown"'
         routes.append({"receiver": "page", "matchers": [failing], "continue": True})
     for each in alerting.receivers:
         chosen = "|".join(each.severities)
