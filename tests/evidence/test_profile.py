@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 from gpuwhy.evidence.profile import ProfileError, profile
-from gpuwhy.evidence.profile_labels import hide_commands
+from gpuwhy.evidence.profile_labels import HIDDEN, without_commands
 
 JOB = """
 import multiprocessing, time
@@ -105,17 +105,62 @@ def test_a_failure_leaves_the_older_file_as_it_was(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["out.svg"]
 
 
-def test_commands_are_hidden_whatever_they_hold() -> None:
-    raw = 'process 1:"python a.py --x="q" <b>";<module> (a.py:1) 5\n'
-    assert hide_commands(raw, "raw") == "process 1;<module> (a.py:1) 5\n"
-    svg = (
-        "<title>process 1:&quot;python a.py --key=k (1)&quot; (891 samples, 100.00%)</title>"
-        '<rect/><text x="1">process 1:&quot;python a.py --k..</text>'
+SVG = (
+    "<g><title>{label} (891 samples, 100.00%)</title><rect x='1'/><text x=\"1\">{short}</text></g>"
+)
+
+
+@pytest.mark.parametrize(
+    ("label", "shown"),
+    [
+        ("all", "all"),
+        ("main (/job/train.py:12)", "main (/job/train.py:12)"),
+        ("&lt;module&gt; (&lt;string&gt;:1)", "&lt;module&gt; (&lt;string&gt;:1)"),
+        ("process 1:&quot;python a.py --key=k (1)&quot;", "process 1"),
+        ("process 1:&quot;python -c\nkey = 7", "process 1"),
+        ("key = &quot;7&quot;", HIDDEN),
+        ("key = 7\nmain (/job/train.py:12)", HIDDEN),
+    ],
+)
+def test_a_picture_shows_frames_alone(label: str, shown: str) -> None:
+    """A semicolon in a command line begins a box of its own."""
+    box = SVG.format(label=label, short=label[:9] + "..")
+    expected = box if label == shown else SVG.format(label=shown, short=shown)
+    assert without_commands(box, "flamegraph") == expected
+
+
+@pytest.mark.parametrize("box", ["<svg/>", "<title>process 1:&quot;a&quot;</title>"])
+def test_a_picture_of_another_kind_is_refused(box: str) -> None:
+    with pytest.raises(ValueError, match="drawn in another way"):
+        without_commands(box, "flamegraph")
+
+
+def test_stacks_are_folded() -> None:
+    names = [('process 1:"python\n--key=k;main"', ""), ("f;\ng", "a.py"), ("h", "a.py")]
+    frames = [{"name": name, "file": file, "line": 7} for name, file in names]
+    text = json.dumps(
+        {"shared": {"frames": frames}, "profiles": [{"samples": [[0, 1], [0, 1, 2], [0, 1]]}]}
     )
-    hidden = hide_commands(svg, "flamegraph")
-    assert hidden == (
-        '<title>process 1 (891 samples, 100.00%)</title><rect/><text x="1">process 1</text>'
-    )
-    frames = [{"name": 'process 1:"python --key=k"', "file": ""}, {"name": "f", "file": "a.py"}]
-    shown = json.loads(hide_commands(json.dumps({"shared": {"frames": frames}}), "speedscope"))
-    assert [frame["name"] for frame in shown["shared"]["frames"]] == ["process 1", "f"]
+    shown = json.loads(without_commands(text, "speedscope"))
+    assert [frame["name"] for frame in shown["shared"]["frames"]] == ["process 1", "f;\ng", "h"]
+    assert without_commands(text, "folded").splitlines() == [
+        "process 1;f:\\ng (a.py:7) 2",
+        "process 1;f:\\ng (a.py:7);h (a.py:7) 1",
+    ]
+
+
+@pytest.mark.parametrize("name", ["out.svg", "out.raw", "out.json"])
+def test_a_command_line_that_looks_like_stacks(tmp_path: Path, name: str) -> None:
+    program = "import time\nkey = 'canary'; other = 'canary'\nwhile True: time.sleep(0.01)\n"
+    hostile = ['a"; canary', "canary</title></text> (5 samples, 1.00%)</title>", "new\ncanary;x 5"]
+    job = subprocess.Popen([sys.executable, "-c", program, *hostile])
+    try:
+        time.sleep(0.5)
+        profile(job.pid, 1.0, tmp_path / name)
+    finally:
+        job.kill()
+        job.wait()
+    text = (tmp_path / name).read_text()
+    assert "canary" not in text
+    assert f"process {job.pid}" in text
+    assert "module" in text

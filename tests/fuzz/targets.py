@@ -18,6 +18,7 @@ import yaml
 from alerting.source import thresholds
 
 from gpuwhy import config_file, settings, values
+from gpuwhy.evidence import profile_labels
 from gpuwhy.evidence.imports import dmon, dstat_csv, logs, nvidia_smi_csv, pyspy_raw
 from gpuwhy.evidence.imports.text_table import LogError, utc_offset
 from gpuwhy.expose import alerting, auth, compress, flame, notifications, web_config
@@ -325,10 +326,24 @@ def imported_logs(data: bytes) -> None:
     json.dumps(seen, allow_nan=False)
 
 
+def profile(data: bytes) -> None:
+    """py-spy's flame graph and speedscope profile, in which nothing of a command line may stay."""
+    for kind in ("flamegraph", "speedscope", "folded"):
+        try:
+            shown = profile_labels.without_commands(text(data), kind)
+        except ValueError:
+            continue
+        if kind == "flamegraph":
+            assert not re.search(r"<title>process \d+:", shown)
+        elif kind == "folded":
+            assert all(re.fullmatch(r"[^\x00-\x1f]+ \d+", line) for line in shown.splitlines())
+
+
 PARSERS: dict[str, Parser] = {
     "pyspy_dump": Parser(pyspy_dump, (ValueError,), (pyspy_formats, integer_locals), values=True),
     "pyspy_trace": Parser(pyspy_trace, (ValueError,), (pyspy_formats,), values=True),
     "pyspy_messages": Parser(pyspy_messages, (ValueError,), (pyspy_refusal,), around=every_process),
+    "profile": Parser(profile, (), (profile_labels,), values=True),
     "source_line": Parser(source_line, (), (source_text,)),
     "process_files": Parser(process_files, (), (procfs,), around=every_file),
     "command_line": Parser(command_line, (), (secrets,), around=every_file),

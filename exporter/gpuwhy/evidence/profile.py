@@ -9,19 +9,20 @@ from __future__ import annotations
 import os
 import re
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from gpuwhy.evidence.profile_labels import hide_commands
+from gpuwhy.evidence.profile_labels import without_commands
 from gpuwhy.observe import pyspy, pyspy_refusal
 
 FORMATS = {
     ".svg": "flamegraph",
-    ".raw": "raw",
-    ".txt": "raw",
+    ".raw": "folded",
+    ".txt": "folded",
     ".json": "speedscope",
 }
 """By suffix: a picture, "frame;frame;frame count" lines, or https://www.speedscope.app."""
@@ -60,13 +61,20 @@ def profile(
         raise ProfileError(f"cannot write {path}: {error.strerror}", usage=True) from error
     try:
         whole = max(1, round(seconds))
-        capture = pyspy.record_tree(executable, pid, hz, whole, partial, form)
+        asked = "flamegraph" if form == "flamegraph" else "speedscope"
+        capture = pyspy.record_tree(executable, pid, hz, whole, partial, asked)
         outcome = _wait(capture, float(whole), progress)
         samples = _check(pid, outcome, partial)
-        partial.write_text(hide_commands(partial.read_text(), form))
+        shown = without_commands(partial.read_text(encoding="utf-8"), form)
+        partial.write_text(shown, encoding="utf-8")
         _publish(partial, path)
     except OSError as error:
         raise ProfileError(f"cannot write {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ProfileError(
+            f"py-spy's output could not be read ({error}); remedy: {sys.executable} -m pip install "
+            "--force-reinstall py-spy, in the version that gpuwhy asks for"
+        ) from error
     finally:
         partial.unlink(missing_ok=True)
     return samples
