@@ -12,6 +12,8 @@ import pytest
 import yaml
 from scripts.stack import packages
 
+from gpuwhy import settings
+
 ROOT = Path(__file__).parents[2]
 ONE_SHOT = {"needs-nvidia-driver-and-container-toolkit", "grafana-password"}
 NO_GPU = ("docker-compose.yml", "docker-compose.no-gpu.yml")
@@ -74,6 +76,17 @@ def test_what_is_mounted_is_read_only(services: dict[str, dict[str, Any]]) -> No
                 inside = Path(mount["source"]).is_relative_to(ROOT)
                 assert inside or mount["source"] == "/sys/fs/cgroup"
                 assert Path(mount["source"]).exists(), mount
+
+
+def test_options_of_the_exporter_are_variables_and_unset_by_default(
+    services: dict[str, dict[str, Any]],
+) -> None:
+    variables = {option.variable for option in settings.OPTIONS.values()}
+    given = services["exporter"]["environment"]
+    assert given.keys() <= variables
+    assert not any(given.values())
+    priced = compose(GPUWHY_GPU_HOUR_PRICE="2.5")["services"]["exporter"]["environment"]
+    assert priced["GPUWHY_GPU_HOUR_PRICE"] == "2.5"
 
 
 def test_ports_are_on_loopback_unless_told_otherwise(services: dict[str, dict[str, Any]]) -> None:
