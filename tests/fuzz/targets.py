@@ -9,6 +9,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,9 +17,12 @@ from unittest import mock
 
 import yaml
 from alerting.source import thresholds
+from tests.doctor_checks.fixture import observations
 
-from gpuwhy import config_file, settings, values
-from gpuwhy.evidence import profile_labels
+from gpuwhy import config_file, doctor, settings, values
+from gpuwhy.doctor_checks import gpu, kernel, stack, stacks
+from gpuwhy.doctor_checks.host import Host
+from gpuwhy.evidence import commands_to_print, job_command, profile_labels
 from gpuwhy.evidence.imports import dmon, dstat_csv, logs, nvidia_smi_csv, pyspy_raw
 from gpuwhy.evidence.imports.text_table import LogError, utc_offset
 from gpuwhy.expose import alerting, auth, compress, flame, notifications, web_config
@@ -138,6 +142,7 @@ def every_file() -> Iterator[None]:
         mock.patch.object(cgroup, "read_text", lambda path: Files.text),
         mock.patch.object(host, "read_text", lambda path: Files.text),
         mock.patch.object(infiniband, "_text", lambda path: Files.text.strip()),
+        mock.patch.object(job_command, "read_bytes", lambda path: Files.data),
     ):
         yield
 
@@ -176,6 +181,55 @@ def environment(data: bytes) -> None:
     identity.rank_of(env)
     identity.world_size_of(env)
     identity.ras_address_of(env)
+
+
+def printed_command(data: bytes) -> None:
+    """A job's command line in what ``gpuwhy nsys`` and ``ncu`` print: it is to be pasted."""
+    Files.hold(data)
+    with contextlib.suppress(job_command.JobCommandError):
+        printed(job_command.of_process(7, NOWHERE))
+    argv = text(data).replace("\0", "\n").split("\n")
+    printed(job_command.of_command(argv))
+
+
+def printed(job: job_command.Job) -> None:
+    """Each word is one word to a shell, and nothing in it is run, nor printed as a line."""
+    for word in job.words:
+        assert len(shlex.split(word)) == 1, word
+        bare = re.sub(r"'[^']*'|\"'\"|\"\$\w+\"", "", word)
+        assert not re.search(r"[\s$`;&|<>(){}*?~!#\\\"']", bare), word
+    assert all(re.fullmatch(r"\w+", name) for name in (*job.variables, *job.hidden))
+    assert re.fullmatch(r"[\w-]{1,40}", job.name)
+    commands_to_print.nsys(job)
+    commands_to_print.ncu(job)
+
+
+class EveryFile(Host):
+    """A host whose files, links and tools all say that."""
+
+    def read(self, name: str) -> str | None:
+        return Files.text
+
+    def link(self, name: str) -> str | None:
+        return Files.text
+
+
+HOST = EveryFile(
+    root=NOWHERE,
+    seen=observations(),
+    which=lambda name: name,
+    tool=lambda command: Files.text,
+    free_bytes=lambda path: 1 << 40,
+    port_free=lambda port: True,
+    py_spy=lambda: ("py-spy", Files.text),
+)
+
+
+def doctor_files(data: bytes) -> None:
+    """What ``gpuwhy doctor`` reads of a host and of its tools."""
+    Files.hold(data)
+    for check in doctor.CHECKS:
+        check.look(HOST)
 
 
 GROUPS = [
@@ -347,6 +401,10 @@ PARSERS: dict[str, Parser] = {
     "source_line": Parser(source_line, (), (source_text,)),
     "process_files": Parser(process_files, (), (procfs,), around=every_file),
     "command_line": Parser(command_line, (), (secrets,), around=every_file),
+    "printed_command": Parser(
+        printed_command, (), (job_command, commands_to_print), around=every_file
+    ),
+    "doctor_files": Parser(doctor_files, (), (gpu, kernel, stack, stacks), values=True),
     "environment": Parser(environment, (), (identity,), around=every_file),
     "cgroup_files": Parser(cgroup_files, (), (cgroup,), around=every_file),
     "host_files": Parser(host_files, (), (host,), around=every_file),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
@@ -47,3 +48,8 @@ def failed(found: str, lost: str, remedy: str) -> Result:
 def not_applicable(found: str) -> Result:
     """There is nothing here to check, and why."""
     return Result("not-applicable", found)
+
+
+def parts_of(version: str) -> tuple[int, ...]:
+    """``v2.40.3-desktop.1`` -> (2, 40, 3, 1)."""
+    return tuple(int(part) for part in re.findall(r"[0-9]{1,9}", version)[:9])

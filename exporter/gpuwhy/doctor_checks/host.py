@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
+import re
 import shutil
 import socket
 import subprocess
@@ -20,6 +21,7 @@ from typing import Any
 from gpuwhy.observe.observation import Observation
 
 TOOL_DEADLINE_S = 5.0
+_CAPABILITIES = re.compile(r"^CapEff:\s*([0-9a-f]{1,16})$", re.MULTILINE)
 
 
 def run_tool(command: Sequence[str]) -> str | None:
@@ -161,7 +163,5 @@ class Host:
 
     def has_capability(self, bit: int) -> bool | None:
         """Whether this process holds a capability (``capabilities(7)``), effective."""
-        for line in (self.read("/proc/self/status") or "").splitlines():
-            if line.startswith("CapEff:"):
-                return bool(int(line.split()[1], 16) >> bit & 1)
-        return None
+        held = _CAPABILITIES.search(self.read("/proc/self/status") or "")
+        return bool(int(held[1], 16) >> bit & 1) if held else None

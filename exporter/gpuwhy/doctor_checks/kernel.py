@@ -139,7 +139,7 @@ def _proc_options(host: Host) -> list[str]:
         mount, _, rest = line.partition(" - ")
         fields = mount.split()
         if len(fields) > 5 and fields[4] == "/proc":
-            return [*fields[5].split(","), *rest.split()[-1:][0].split(",")]
+            return [*fields[5].split(","), *rest.rpartition(" ")[2].strip().split(",")]
     return []
 
 

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 
-from gpuwhy.doctor_checks.check import Check, Result, degraded, failed, not_applicable, ok
+from gpuwhy.doctor_checks.check import (
+    Check,
+    Result,
+    degraded,
+    failed,
+    not_applicable,
+    ok,
+    parts_of,
+)
 from gpuwhy.doctor_checks.host import Host
 
 PORTS = {9877: "gpuwhy", 9090: "Prometheus", 9093: "Alertmanager", 3000: "Grafana"}
@@ -36,8 +43,7 @@ def compose(host: Host) -> Result:
     version = host.tool(["docker", "compose", "version", "--short"])
     if not version:
         return degraded("no docker compose", "docker compose up", "install docker-compose-plugin")
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    if numbers < OLDEST_COMPOSE:
+    if parts_of(version)[:2] < OLDEST_COMPOSE:
         return degraded(version, "docker compose up", "install docker-compose-plugin 2.24 or newer")
     return ok(version)
 
@@ -91,10 +97,10 @@ def disk(host: Host) -> Result:
 
 def _docker_knows(host: Host) -> bool:
     try:
-        settings = json.loads(host.read("/etc/docker/daemon.json") or "{}")
-    except ValueError:
+        runtimes = json.loads(host.read("/etc/docker/daemon.json") or "{}")["runtimes"]
+    except (ValueError, LookupError, TypeError, RecursionError):
         return False
-    return isinstance(settings, dict) and "nvidia" in (settings.get("runtimes") or {})
+    return isinstance(runtimes, dict) and "nvidia" in runtimes
 
 
 CHECKS = (

@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from gpuwhy.doctor_checks.check import Check, Result, degraded, failed, not_applicable, ok
+from gpuwhy.doctor_checks.check import (
+    Check,
+    Result,
+    degraded,
+    failed,
+    not_applicable,
+    ok,
+    parts_of,
+)
 from gpuwhy.doctor_checks.host import Host
 
 SYS_PTRACE = 19  # capabilities(7), linux/capability.h
@@ -27,8 +35,7 @@ def py_spy(host: Host) -> Result:
             "py-spy is not installed beside gpuwhy", STACKS, "pip install 'py-spy>=0.4.1'"
         )
     path, version = found
-    numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
-    if numbers < (0, 4, 1):
+    if parts_of(version) < (0, 4, 1):
         return degraded(f"py-spy {version} at {path}", STACKS, "pip install -U 'py-spy>=0.4.1'")
     return ok(f"{version} at {path}")
 
@@ -154,7 +161,7 @@ def _named(ranks: list[dict[str, Any]]) -> str:
 
 
 def _version(rank: dict[str, Any]) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", str(rank.get("python", "")))[:2])
+    return parts_of(str(rank.get("python", "")))[:2]
 
 
 def _free_threaded(host: Host, pid: int) -> bool:

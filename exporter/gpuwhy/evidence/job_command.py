@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpuwhy.observe.procfs import read_bytes
+from gpuwhy.observe.procfs import number, read_bytes
 from gpuwhy.observe.secrets import MASK, mask
 
 LONGEST = 1 << 20
@@ -84,10 +84,10 @@ def _launcher(pid: int, proc: Path) -> int | None:
     """The nearest ancestor that is a launcher of ranks."""
     for _ in range(PARENTS):
         stat = read_bytes(proc / str(pid) / "stat") or b""
-        fields = stat.rpartition(b")")[2].split()
-        if len(fields) < 2 or int(fields[1]) <= 1:
+        parent = number(b"".join(stat.rpartition(b")")[2].split()[1:2]))
+        if parent is None or parent <= 1:
             return None
-        pid = int(fields[1])
+        pid = parent
         if _is_launcher(_argv(proc / str(pid))):
             return pid
     return None
