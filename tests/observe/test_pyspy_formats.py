@@ -15,6 +15,7 @@ from gpuwhy.observe.pyspy_formats import (
     is_torn_read,
     parse_dump,
     parse_trace,
+    stacks_seen,
     without_log,
 )
 
@@ -141,5 +142,7 @@ def test_messages() -> None:
     closing = "py-spy> Wrote chrome trace to '/proc/self/fd/3'. Samples: 294 Errors: 5\n"
     assert failed_samples(closing) == 5
     assert failed_samples("") == 0
+    assert stacks_seen("Wrote it. Samples: 506 Errors: 1\n") == 506
+    assert stacks_seen("") is None
     assert is_torn_read("Error: Failed to copy PyFrameObject\n")
     assert not is_torn_read("Permission Denied: Try running again with elevated permissions")

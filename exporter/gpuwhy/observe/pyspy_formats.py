@@ -18,6 +18,7 @@ from gpuwhy.observe.observation import Frame
 _THREAD = re.compile(r"thread \((0[xX][0-9a-fA-F]{1,13}|[0-9]{1,15})\)(?:: (.*))?$", re.DOTALL)
 """The root frame that ``--threads`` adds: OS thread id, or a pthread id where that is unknown."""
 _ERRORS = re.compile(r"Errors: ([0-9]{1,18})\b")
+_SAMPLES = re.compile(r"Samples: ([0-9]{1,18})\b")
 LONGEST_S = 3600.0
 """A record takes seconds; what is beyond this is no time."""
 _LOGGED = re.compile(
@@ -148,6 +149,12 @@ def failed_samples(messages: str) -> int:
     """Samples of a record in which reading failed midway, from its closing line."""
     found = _ERRORS.search(messages)
     return int(found[1]) if found else 0
+
+
+def stacks_seen(messages: str) -> int | None:
+    """Stacks of a record, of all its samples and threads, from its closing line."""
+    found = _SAMPLES.search(messages)
+    return int(found[1]) if found else None
 
 
 def failed_reads(messages: str) -> list[FailedRead]:

@@ -21,7 +21,6 @@ from gpuwhy.observe.observation import Frame
 BRIDGE_S = 0.6
 """A hole up to this long is filled; what is longer stays a hole."""
 _CLEARLY = 1.5  # times as restless: less is no difference
-_SOON = 3.0  # mean gaps between samples: 95 % are shorter
 _TOUCHING_S = 1e-6
 _DOUBT = 1.5  # gaps between samples that a stack may have stayed unseen
 _HARDLY = 1e-6  # times a second: it runs, but not in this record
@@ -51,18 +50,24 @@ class Stretch(NamedTuple):
 def credit(
     pieces: Sequence[Piece],
     moments: Sequence[float],
-    hz: float,
+    gap_s: float,
     still: Still,
     ran: Stack | None = None,
 ) -> list[Stretch]:
     """The pieces without holes. ``moments``: when a sample failed, seconds since the record began.
-    ``hz``: samples a second. ``ran``: the last stack in which the thread ran before the record (in
-    the record: the last of those about as restless as any)."""
-    restless = _Restless(pieces, still, hz)
+    ``gap_s``: seconds between two samples, failed ones included, on average. ``ran``: the last
+    stack in which the thread ran before the record (in the record: the last of those about as
+    restless as any)."""
+    restless = _Restless(pieces, still, gap_s)
     running = (piece.frames for piece in pieces if restless(piece.frames))
     ran = ran or next(running, None)
     out: list[Stretch] = []
     joined = _joined(pieces)
+    inside = [
+        [at for at in moments if piece.frames is not None and piece.start <= at < piece.end]
+        for piece in joined
+    ]
+    longest = _longest_missed(joined, inside, gap_s)
     for i, piece in enumerate(joined):
         before = joined[i - 1].frames if i else None
         after = joined[i + 1].frames if i + 1 < len(joined) else None
@@ -71,10 +76,8 @@ def credit(
         else:
             ran = piece.frames if restless(piece.frames) > restless(ran) / _CLEARLY else ran
             missed, _ = restless.likely(piece.frames, after, ran)
-            inside = [at for at in moments if piece.start <= at < piece.end]
             whole = Stretch(piece.start, piece.end, piece.frames)
-            again = hz * restless.same(piece.frames)
-            parts = _interrupted(whole, inside, hz, again, missed or piece.frames)
+            parts = _interrupted(whole, inside[i], longest, missed or piece.frames)
         for part in parts:
             _append(out, part)
     return out
@@ -94,26 +97,18 @@ class _Restless:
     Lines do not count: a loop that calls nothing stays in its function. What was seen once, for a
     moment, is not known to be restless."""
 
-    def __init__(self, pieces: Iterable[Piece], still: Still, hz: float) -> None:
-        self._still, self._gap_s = still, 1 / hz
+    def __init__(self, pieces: Iterable[Piece], still: Still, gap_s: float) -> None:
+        self._still, self._gap_s = still, gap_s
         self._stays: dict[Hashable, list[float]] = {}
-        self._lines: dict[Hashable, int] = {}
         for path, group in groupby(pieces, key=lambda piece: _path(piece.frames)):
             stay = list(group)
             self._stays.setdefault(path, []).append(stay[-1].end - stay[0].start)
-            self._lines[path] = self._lines.get(path, 0) + len(stay) - 1
 
     def __call__(self, frames: Stack | None) -> float:
         if frames is None or self._still(frames):
             return 0.0
         stays = self._stays.get(_path(frames), [])
         return len(stays) / (sum(stays) + _DOUBT * self._gap_s) or _HARDLY
-
-    def same(self, frames: Stack) -> float:
-        """How likely the next sample in these functions shows the same lines too."""
-        path = _path(frames)
-        samples = sum(self._stays.get(path, [])) / self._gap_s
-        return max(0.0, 1 - self._lines.get(path, 0) / max(samples, 1.0))
 
     def likely(
         self, before: Stack | None, after: Stack | None, ran: Stack | None
@@ -141,20 +136,35 @@ def _filled(hole: Piece, left: Stack | None, right: Stack | None) -> Iterator[St
         yield Stretch(hole.end - part, hole.end, right)
 
 
-def _interrupted(
-    whole: Stretch, moments: Sequence[float], hz: float, again: float, missed: Stack
-) -> Iterator[Stretch]:
-    """Cut out of a stack the time of the samples that failed meanwhile: until the next sample.
+def _longest_missed(
+    pieces: Sequence[Piece], moments: Sequence[Sequence[float]], gap_s: float
+) -> float:
+    """The most that one failed sample is credited with, in seconds.
 
-    Where the stack changes soon after, that change is the next sample. Else a sample saw the same
-    stack again, which the trace does not say; but they come at random: over the time L that is left
-    of the piece, the next is (1 - exp(-hz L)) / hz away on average.
-    """
+    A failed sample stands for the time until the next one. That is the next which failed or saw
+    another stack, or one between them that saw the same stack as before, of which the trace says
+    nothing. But samples come at random: together the failed ones stand for one mean gap each. So
+    the longest of those times are cut, all at one length, at which the sum is right."""
+    gaps = sorted(
+        until - failed
+        for piece, inside in zip(pieces, moments, strict=True)
+        for failed, until in pairwise([*inside, piece.end])
+    )
+    left = gap_s * len(gaps)
+    for i, gap in enumerate(gaps):
+        if gap * (len(gaps) - i) >= left:
+            return left / (len(gaps) - i)
+        left -= gap
+    return math.inf
+
+
+def _interrupted(
+    whole: Stretch, moments: Sequence[float], longest: float, missed: Stack
+) -> Iterator[Stretch]:
+    """Cut out of a stack the time of the samples that failed meanwhile."""
     start = whole.start
     for failed, until in pairwise([*moments, whole.end]):
-        gaps = hz * (until - failed)
-        unseen = again * (until - failed)
-        back = until if gaps < _SOON or not unseen else failed - math.expm1(-unseen) / again
+        back = min(until, failed + longest)
         yield Stretch(start, failed, whole.frames)
         yield Stretch(failed, back, missed)
         start = back

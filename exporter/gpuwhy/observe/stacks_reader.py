@@ -40,11 +40,16 @@ class StackReader:
     _dumped_at: float | None = None  # UTC
 
     def record(
-        self, trace: Trace, start: float, hz: int, failed: Sequence[FailedRead] = ()
+        self,
+        trace: Trace,
+        start: float,
+        hz: int,
+        failed: Sequence[FailedRead] = (),
+        stacks: int | None = None,
     ) -> list[Observation]:
         """A record that began at ``start`` (UTC) and sampled ``hz`` times a second; ``failed`` are
-        the samples that gave no stack."""
-        seen, torn = spans(trace, start, hz, self._known, failed, self._still)
+        the samples that gave no stack, ``stacks`` the number of those that were seen."""
+        seen, torn = spans(trace, start, hz, self._known, failed, stacks, self._still)
         self.torn += torn
         return [self._stack(span.t, span.dt, span.tid, span.name, span.frames) for span in seen]
 

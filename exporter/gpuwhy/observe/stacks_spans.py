@@ -52,16 +52,19 @@ def spans(
     hz: float,
     known: Known,
     failed: Sequence[FailedRead] = (),
+    stacks: int | None = None,
     still: Still = stands_still,
 ) -> tuple[list[Span], int]:
     """All spans of a record that began at ``start`` (UTC) and sampled at ``hz``, by time, and the
-    number of torn stacks; ``failed`` are the samples that gave none."""
+    number of torn stacks; ``failed`` are the samples that gave none. ``stacks``: how many it saw,
+    of all samples and threads, where that was told."""
     if not trace.threads:
         return [], 0
     shifted = start - 1 / hz
     first = min(thread.changes[0][0] for thread in trace.threads)
     begin = first if known.until is None else max(known.until - shifted, first - BRIDGE_S)
     before = known.last if begin > first - BRIDGE_S else {}
+    gap_s = _mean_gap(trace, begin, hz, stacks, len(failed))
     known.last = {}
     out, torn = [], 0
     for thread in trace.threads:
@@ -71,7 +74,7 @@ def spans(
         if early and thread.tid in before and begin < first:
             pieces = _begun(pieces, first, before[thread.tid])
         moments = sorted(read.t - start for read in failed if read.key == thread.key)
-        for piece in credit(pieces, moments, hz, still, known.ran.get(thread.tid)):
+        for piece in credit(pieces, moments, gap_s, still, known.ran.get(thread.tid)):
             known.last[thread.tid] = piece.frames
             if not still(piece.frames):
                 known.ran[thread.tid] = piece.frames
@@ -81,6 +84,16 @@ def spans(
             ]
     known.until = max((span.t + span.dt for span in out), default=known.until)
     return sorted(out, key=lambda span: span.t), torn
+
+
+def _mean_gap(trace: Trace, begin: float, hz: float, stacks: int | None, failed: int) -> float:
+    """Seconds between two samples: one sees all threads, or fails. A count that is far from what
+    was asked for is not believed."""
+    threads = sum(trace.end - thread.changes[0][0] for thread in trace.threads)
+    if not stacks or not threads:
+        return 1 / hz
+    gap = 1 / (stacks / threads + failed / (trace.end - begin))
+    return min(max(gap, 0.5 / hz), 2 / hz)
 
 
 def _pieces(thread: TracedThread, begin: float | None, end: float, known: Known) -> list[Piece]:

@@ -208,7 +208,8 @@ class Watch:
                 running.capture.began,
             )
             failed = pyspy_formats.failed_reads(outcome.messages)
-            out = self._reader.record(trace, start, running.hz, failed)
+            seen = pyspy_formats.stacks_seen(outcome.messages)
+            out = self._reader.record(trace, start, running.hz, failed, seen)
             self._means.tally.torn += pyspy_formats.failed_samples(outcome.messages)
         self._means.tally.torn += self._reader.torn - torn
         self._means.tally.reads += 1
