@@ -71,6 +71,16 @@ def test_of_a_source_in_parts_one_that_is_up_is_enough() -> None:
     assert found(view(facts={"source": dead}), source.UP)[("gpm",)] == 0
 
 
+def test_what_one_gpu_does_not_give_is_counted() -> None:
+    def shown(*missing: str) -> View:
+        whole = {"t": T, "source": "nvml", "up": True}
+        part = {**whole, "uuid": "GPU-1", **({"missing": list(missing)} if missing else {})}
+        return view(facts={"source": {"nvml": whole, "nvml/GPU-1": part}})
+
+    assert found(shown("power_w", "reasons"), source.MISSING)[("nvml",)] == 2
+    assert found(shown(), source.MISSING)[("nvml",)] == 0
+
+
 def test_the_budget_in_force_is_told_beside_what_was_used() -> None:
     report = {"t": T, "source": "stacks", "up": True, "cpu_s": 1.25, "share": 0.01}
     shown = view(facts={"source": {"stacks/None/None": report}})

@@ -229,6 +229,18 @@ def test_a_host_without_nvml_says_why_and_what_mends_it() -> None:
     assert "<td>down</td><td>no libnvidia-ml. <strong>Remedy:</strong> mount it</td>" in html
 
 
+def test_what_one_gpu_does_not_give_stands_with_the_sources() -> None:
+    whole = {"t": T, "source": "nvml", "up": True}
+    part = {**whole, "uuid": "GPU-1", "missing": ["power_w", "reasons"]}
+    html = page.render(view(facts={"source": {"nvml": whole, "nvml/GPU-1": part}}), [])
+    check(html)
+    said = "GPU-1: no power_w, reasons. <strong>Remedy:</strong> if it was there before, see dmesg"
+    assert f"<td>partly up</td><td>{said}</td>" in html
+    part["why"] = "the driver gives it for no GPU in MIG mode"
+    html = page.render(view(facts={"source": {"nvml": whole, "nvml/GPU-1": part}}), [])
+    assert "no power_w, reasons: the driver gives it for no GPU in MIG mode</td>" in html
+
+
 def test_scopes_are_queries_of_the_history_and_the_worst_run_is_chosen() -> None:
     html = page.render(judged(entry(0, "a", "none"), entry(1, "b&c", "data")), [])
     options = re.findall('<option value="([^"]*)"( selected)?>([^<]*)', html)

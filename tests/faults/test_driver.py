@@ -118,6 +118,19 @@ def test_a_call_fails(host: Rig, job: int, call: str) -> None:
     fail(host, job, call, "UNKNOWN")
 
 
+def test_what_one_gpu_does_not_give_is_counted_and_named(host: Rig, job: int) -> None:
+    host.script(holds(job) + "fail nvmlDeviceGetTemperature UNKNOWN 0\n"
+                "fail nvmlDeviceGetTemperatureV UNKNOWN 0")  # fmt: skip
+    missing = "gpuwhy_source_missing_fields"
+    host.wait(lambda: host.value(missing, source="nvml") == 1, "it is counted")
+    host.wait(lambda: power(host, ONE_GPU) is None, "and has no sample")
+    assert power(host, OTHER_GPU) is not None
+    assert host.says(f"{ONE_GPU}: no temperature_c", "Remedy")
+    host.goes_on()
+    host.script(holds(job))
+    host.wait(lambda: host.value(missing, source="nvml") == 0, "it is there again")
+
+
 @pytest.mark.full
 @pytest.mark.timeout(3600)
 def test_every_call_fails_one_by_one(host: Rig, job: int) -> None:

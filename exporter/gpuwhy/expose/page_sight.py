@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gpuwhy.expose.families.source import is_up, reports_of
+from gpuwhy.expose.families.source import is_up, missing, reports_of
 from gpuwhy.expose.notifications import Notification
 from gpuwhy.expose.page_text import Entry, code, names, slug, text
 from gpuwhy.expose.view import View
@@ -41,7 +41,7 @@ def sources(view: View) -> Iterator[str]:
     reason and the remedy."""
     up = [source for source in SOURCES if is_up(view, source)]
     yield f"<h2>Sources</h2><p>Up: {', '.join(up) or 'none'}.</p>"
-    rest = [s for s in SOURCES if s not in up or any(not r.get("up") for r in reports_of(view, s))]
+    rest = [s for s in SOURCES if s not in up or any(map(_lacks, reports_of(view, s)))]
     if rest:
         yield from _not_up(view, rest)
 
@@ -54,7 +54,7 @@ def _not_up(view: View, sources: Sequence[str]) -> Iterator[str]:
         reports = reports_of(view, source)
         state = "down" if reports else "not heard of"
         state = "partly up" if is_up(view, source) else state
-        why = dict.fromkeys(_said(report) for report in reports if not report.get("up"))
+        why = dict.fromkeys(_said(report) for report in reports if _lacks(report))
         yield (
             f'<tr class="{slug(state)}"><th scope="row">{source}</th><td>{state}</td>'
             f"<td>{' '.join(filter(None, why))}</td></tr>"
@@ -62,10 +62,18 @@ def _not_up(view: View, sources: Sequence[str]) -> Iterator[str]:
     yield "</tbody></table>"
 
 
+def _lacks(report: Mapping[str, Any]) -> bool:
+    """Whether a part of a source, or all of it, does not give what it should."""
+    return not report.get("up") or bool(missing(report))
+
+
 def _said(report: Mapping[str, Any]) -> str:
     """Whom it concerns, why it is down, and the remedy, as markup."""
     whom = text(report.get("uuid") or (f"process {report['pid']}" if "pid" in report else ""))
     why, remedy = (text(report.get(key) or "").rstrip(".") for key in ("why", "remedy"))
+    if fields := missing(report):
+        remedy = remedy or ("" if why else "if it was there before, see dmesg")
+        why = f"no {text(', '.join(fields))}" + (f": {why}" if why else "")
     why = f"{whom}: {why}" if whom and why and whom not in why else why
     return f"{why}{'.' * bool(why)} <strong>Remedy:</strong> {remedy}" if remedy else why
 

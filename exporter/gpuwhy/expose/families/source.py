@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from gpuwhy.expose.metric import Kind, Metric, Samples
 from gpuwhy.expose.view import View
 from gpuwhy.observe.observation import SOURCES, Observation
@@ -57,7 +60,13 @@ SUMS = (
     ),
 )
 
-METRICS = (UP, AGE, *(metric for metric, _ in LATEST), *(metric for metric, _ in SUMS))
+MISSING = _of_source(
+    "gpuwhy_source_missing_fields",
+    "Values that the source should give and does not, of all GPUs that it serves (told by nvml); "
+    "the page names them.",
+)
+
+METRICS = (UP, AGE, MISSING, *(metric for metric, _ in LATEST), *(metric for metric, _ in SUMS))
 
 
 def collect(view: View) -> Samples:
@@ -67,6 +76,7 @@ def collect(view: View) -> Samples:
         yield UP, (source,), is_up(view, source)
         if reports:
             yield AGE, (source,), max(0.0, view.now - max(float(r["t"]) for r in reports))
+            yield MISSING, (source,), sum(len(missing(r)) for r in reports)
         for metric, field in LATEST:
             known = [float(r[field]) for r in reports if field in r]
             yield metric, (source,), max(known, default=None)
@@ -78,6 +88,11 @@ def collect(view: View) -> Samples:
 def reports_of(view: View, source: str) -> list[Observation]:
     """The fresh reports of a source: on the whole, or of its parts (a GPU, a process)."""
     return [r for r in view.facts.get("source", {}).values() if r.get("source") == source]
+
+
+def missing(report: Mapping[str, Any]) -> list[str]:
+    """The fields that the GPU of a report does not give, while it gives the others."""
+    return list(report.get("missing", ())) if report.get("up") else []
 
 
 def is_up(view: View, source: str) -> bool:
