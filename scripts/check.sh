@@ -24,7 +24,7 @@ fresh() { # fresh COMMAND FILE...: the command leaves no difference in the files
 
 fresh "sh scripts/lock.sh" requirements.lock requirements-dev.lock
 .venv/bin/python -m gpuwhy.expose.catalogue --check docs/metrics.md
-sh scripts/test.sh ${full:+-m "full or not full"}
+sh scripts/test.sh ${full:+--full}
 
 audited=0
 .venv/bin/python scripts/audit.py || audited=$?

@@ -1,21 +1,23 @@
-# Lint, types, tests: all of them, whatever fails, with pytest's summary last.
-# Arguments go to pytest: ./run test tests/ledger -k order
+# Lint, types, tests: all of them, whatever fails, with pytest's summaries last.
+# Arguments go to pytest: ./run test tests/ledger -k order; --full adds the long suites.
 set -eu
 . scripts/venv.sh
 make_venv
 bin=.venv/bin
 failed=
+kinds=" and not full"
+[ "${1:-}" != --full ] || { kinds=; shift; }
 "$bin/ruff" format --check --quiet . || failed="$failed ruff-format"
 "$bin/ruff" check --quiet . || failed="$failed ruff"
 "$bin/mypy" || failed="$failed mypy"
 case " $* " in
-    *" tests"* | *" -k "*) ;; # chosen ones
+    *" tests"* | *" -k "*) # chosen ones
+        "$bin/python" -m pytest "$@" || failed="$failed pytest"
+        ;;
     *)
-        # By themselves: they watch real jobs below pytest, which would be taken for a job of its
-        # own, and these for its workers, once the tests of planted jobs have loaded torch into it.
-        "$bin/python" -m pytest tests/end_to_end "$@" || failed="$failed end-to-end"
-        set -- --ignore=tests/end_to_end "$@"
+        "$bin/python" -m pytest -m "live$kinds" "$@" || failed="$failed live"
+        "$bin/python" -m pytest -m "not live$kinds" -n logical --maxprocesses 4 --dist loadfile "$@" ||
+            failed="$failed pytest"
         ;;
 esac
-"$bin/python" -m pytest "$@" || failed="$failed pytest"
 [ -z "$failed" ] || { say "failed:$failed"; exit 1; }

@@ -21,6 +21,8 @@ from gpuwhy.observe.observation import Observation
 from gpuwhy.pipeline import Pipeline
 from gpuwhy.settings import Settings
 
+pytestmark = pytest.mark.live
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 GPUWHY = (sys.executable, "-m", "gpuwhy")

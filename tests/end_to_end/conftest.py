@@ -10,6 +10,13 @@ from scripts.stack import packages
 from tests.end_to_end.clones import Up, clone
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All of them run by themselves."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.live)
+
+
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Up]:
     """A checkout of its own with free ports; what it starts is ended."""

@@ -71,6 +71,7 @@ def test_a_gpu_is_lost_and_returns_while_the_other_goes_on(host: Rig, job: int) 
     host.wait(lambda: power(host, ONE_GPU) is None, "the lost GPU has no values")
     assert power(host, OTHER_GPU) is not None
     host.wait(lambda: host.says("fallen off the bus", "drain the node"), "the sentence")
+    assert host.value("gpuwhy_source_parts_down", source="nvml") == 1
     host.goes_on()
 
 
@@ -89,12 +90,25 @@ def test_the_devices_are_taken_from_the_container(host: Rig, job: int) -> None:
     host.goes_on()
 
 
+def test_a_new_observer_after_the_devices_were_taken(host: Rig, job: int) -> None:
+    """What is open stays open: mostly the next process is the first to be refused."""
+    host.script("fail nvmlInitWithFlags UNKNOWN")
+    host.observer().kill()
+    host.wait(lambda: not host.up("nvml") and host.says("Unknown Error"), "nvml is down")
+    assert host.says("restart the container")
+    host.wait(lambda: host.up("host"), "the rest is up")
+    host.goes_on()
+
+
 @pytest.mark.parametrize("pid", [0, 4294967295])
 def test_processes_that_cannot_be(host: Rig, job: int, pid: int) -> None:
     host.script(f"{holds(job)}process 0 {pid} 1048576 compute\nshare 0 {pid} 300 300")
     host.goes_on()
     assert pid not in host.processes()
     assert healthy(host, job)
+    missing = "gpuwhy_source_missing_fields"
+    host.wait(lambda: host.value(missing, source="gpu_processes") == 1, "it is counted")
+    assert host.says(f"processes that cannot be (PID {pid})")
 
 
 def test_pid_and_memory_in_each_others_place(host: Rig, job: int) -> None:
@@ -105,12 +119,15 @@ def test_pid_and_memory_in_each_others_place(host: Rig, job: int) -> None:
     series = host.series()
     assert not any(dict(labels).get("pid") == "1073741824" for _, labels in series)
     host.wait(lambda: host.says("lists only processes that do not exist"), "it is told")
+    assert host.value("gpuwhy_source_parts_down", source="gpu_processes") == 1
 
 
 def test_sentinels_are_no_values(host: Rig, job: int) -> None:
     host.script(holds(job) + "set sentinels 1")
     host.wait(lambda: power(host, ONE_GPU) is None, "no temperature")
     host.goes_on()  # and with it that no sample is a sentinel
+    assert (host.value("gpuwhy_source_missing_fields", source="nvml") or 0) >= 2, "on two GPUs"
+    assert host.says(f"{ONE_GPU}: no", "temperature_c")
 
 
 @pytest.mark.parametrize("call", CALLS[::12])

@@ -51,6 +51,7 @@ def test_the_observer_is_killed(rig: Start) -> None:
     host.goes_on()
 
 
+@pytest.mark.live
 def test_two_exporters_on_one_host(rig: Start) -> None:
     first, second = rig(), rig()
     job = first.start("work")

@@ -33,6 +33,11 @@ def is_rank(rig: Rig, pid: int) -> bool:
     return rig.processes().get(pid, {}).get("role") == "rank"
 
 
+def refused(rig: Rig) -> float:
+    """Processes of which no stack can be read."""
+    return rig.value("gpuwhy_source_parts_down", source="stacks") or 0.0
+
+
 def test_it_exits_and_stays_a_zombie(shared: Rig, watching: Callable[..., object]) -> None:
     job = watching("exit", "12")
     assert isinstance(job, subprocess.Popen)
@@ -51,6 +56,7 @@ def test_it_becomes_another_program(shared: Rig, watching: Callable[..., object]
     shared.goes_on()
     told = f"process {job.pid} has no Python interpreter in sight"
     shared.wait(lambda: shared.says(told), "it is told")
+    shared.wait(lambda: refused(shared) > 0, "and counted")
     shared.script("")
     job.kill()
     shared.wait(lambda: not is_rank(shared, job.pid), "it is gone")
@@ -75,6 +81,7 @@ def test_it_is_stopped_and_left_so_and_never_stopped_by_us(
     process = psutil.Process(job.pid)
     process.suspend()
     shared.wait(lambda: shared.says(f"process {job.pid} is stopped", "kill -CONT"), "it is told")
+    shared.wait(lambda: refused(shared) > 0, "and counted")
     shared.goes_on()
     assert process.status() == psutil.STATUS_STOPPED, "nobody but its owner lets it go on"
     process.resume()

@@ -319,6 +319,9 @@ def test_impossible_processes_are_dropped(standin):
     )
     (share,) = of(seen, "sm_share")
     assert share["shares"] == [[mine, 0.6, 0.2]]
+    state = states(seen, GPU0)["gpu_processes"]
+    assert (state["up"], state["missing"]) == (True, ["pid"])
+    assert f"cannot be (PID 0, {2**31 + 5}, 3999999999, {2**32 - 1})" in state["why"]
 
 
 def test_only_impossible_processes_mean_that_nobody_is_in_sight(standin, tmp_path):

@@ -24,6 +24,8 @@ from gpuwhy.observe.observation import Observation
 from gpuwhy.observe.stacks import StackSource, Target
 from gpuwhy.observe.stacks_budget import CLOSE, Pace
 
+pytestmark = pytest.mark.live
+
 WATCH_S = 18.0
 CLOCK_S = 0.03  # the kernel's clock tick, and the time that a dump takes
 NOBODY = 65534

@@ -21,6 +21,8 @@ from gpuwhy.observe.hub import Hub
 from gpuwhy.observe.stacks import StackSource, Target
 from gpuwhy.observe.stacks_budget import STEADY
 
+pytestmark = pytest.mark.live
+
 PRESSURE = Path("/proc/pressure/cpu")
 RANK = """
 import ctypes, time
