@@ -67,6 +67,7 @@ def test_of_a_source_in_parts_one_that_is_up_is_enough() -> None:
     assert found(shown, lost)[("gpm",)] == 1.5
     lag = next(metric for metric, field in source.LATEST if field == "lag_s")
     assert found(shown, lag)[("gpm",)] == 2
+    assert found(shown, source.PARTS_DOWN)[("gpm",)] == 2
     dead = {key: {**part, "up": False} for key, part in parts.items()}
     assert found(view(facts={"source": dead}), source.UP)[("gpm",)] == 0
 

@@ -120,10 +120,10 @@ class NvmlSource:
             states = self._device_states(source)
             for device, (up, why, remedy) in states:
                 key = (source, device.uuid)
-                missing = device.missing if source == "nvml" and up else []
+                missing = device.missing.get(source, []) if up else []
                 if not up or missing or key in self._states:
                     state = self._states.setdefault(key, SourceState(source, uuid=device.uuid))
-                    note = device.note if missing else ""
+                    note = device.notes.get(source, "") if missing else ""
                     extra = {"missing": missing} if missing else {}
                     out += state.report(now, up, why or note, remedy, **extra)
             out += self._report_whole(source, [state for _, state in states], now)

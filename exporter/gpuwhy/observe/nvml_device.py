@@ -40,8 +40,8 @@ class Device:
         self.unknown = 0  # calls since begin() that failed with UNKNOWN
         self.failures = 0  # cumulative, without refusals
         self.states: dict[str, State] = {}
-        self.missing: list[str] = []  # fields of the sample that this device does not give
-        self.note = ""  # why
+        self.missing: dict[str, list[str]] = {}  # by source: fields that this device does not give
+        self.notes: dict[str, str] = {}  # and why
         self._refused: dict[tuple[Any, ...], tuple[str, float]] = {}
 
     def begin(self, now: float) -> None:

@@ -178,8 +178,8 @@ class GpuReader:
         """The state of source "nvml" on this GPU, and what its instances have from it."""
         device = self.device
         device.say("nvml", True)
-        device.missing = [name for name in EXPECTED if name not in of_gpu]
-        device.note = MIG if device.mig_enabled else VIRTUAL if device.virtual else ""
+        device.missing["nvml"] = [name for name in EXPECTED if name not in of_gpu]
+        device.notes["nvml"] = MIG if device.mig_enabled else VIRTUAL if device.virtual else ""
         for instance in self.instances:
             instance.say("nvml", True)
             for source in ("utilization_ring", "power_ring", "sm_share"):

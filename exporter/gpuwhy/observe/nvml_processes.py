@@ -41,6 +41,8 @@ OTHER_NAMESPACE = (
     "gpuwhy runs in a PID namespace of its own",
     "share the host's PID namespace (hostPID: true in Kubernetes, --pid=host in Docker)",
 )
+MOST_PIDS = 2**31
+CANNOT_BE = "the driver lists processes that cannot be (PID {}); they are left out"
 NO_SUCH_PROCESS = (
     "the driver lists only processes that do not exist: library and driver do not fit together",
     "install nvidia-ml-py as new as the driver (pip install -U nvidia-ml-py), restart gpuwhy",
@@ -64,6 +66,7 @@ class ProcessReader:
         total = int(info.total) if info is not None else 2**60
         found: dict[int, dict[str, Any]] = {}
         refused, listed = "", 0
+        impossible: set[int] = set()
         seldom = self._seldom.due(device.now)
         for name, kind in LISTS:
             if kind == "compute":
@@ -77,9 +80,15 @@ class ProcessReader:
             for entry in entries:
                 if self.exists(entry.pid):
                     found.setdefault(int(entry.pid), _process(entry, kind, total))
+                elif not 0 < entry.pid < MOST_PIDS:
+                    impossible.add(int(entry.pid))
         if refused and not found:
             device.say("gpu_processes", False, *explain_refusal(refused, virtual=device.virtual))
             return []
+        device.missing["gpu_processes"] = ["pid"] if impossible else []
+        device.notes["gpu_processes"] = CANNOT_BE.format(
+            ", ".join(map(str, sorted(impossible)[:4]))
+        )
         self._judge(device, bool(found), listed, info)
         if found.keys() != self._holders:
             self._holders, self._newest_us = set(found), 0  # what was before is not their share
@@ -129,7 +138,7 @@ class ProcessReader:
 
     def exists(self, pid: int) -> bool:
         """Is there such a process in our PID namespace?"""
-        return 0 < pid < 2**31 and (self.proc / str(pid)).exists()
+        return 0 < pid < MOST_PIDS and (self.proc / str(pid)).exists()
 
     def _judge(self, device: Device, any_seen: bool, listed: int, info: Any) -> None:
         """Say that the list is up, unless the GPU is held by nobody in sight for a while."""

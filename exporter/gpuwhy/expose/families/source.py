@@ -60,13 +60,24 @@ SUMS = (
     ),
 )
 
+PARTS_DOWN = _of_source(
+    "gpuwhy_source_parts_down",
+    "GPUs and processes that the source does not serve, each by itself; the page names them.",
+)
 MISSING = _of_source(
     "gpuwhy_source_missing_fields",
     "Values that the source should give and does not, of all GPUs that it serves (told by nvml); "
     "the page names them.",
 )
 
-METRICS = (UP, AGE, MISSING, *(metric for metric, _ in LATEST), *(metric for metric, _ in SUMS))
+METRICS = (
+    UP,
+    AGE,
+    PARTS_DOWN,
+    MISSING,
+    *(metric for metric, _ in LATEST),
+    *(metric for metric, _ in SUMS),
+)
 
 
 def collect(view: View) -> Samples:
@@ -76,6 +87,8 @@ def collect(view: View) -> Samples:
         yield UP, (source,), is_up(view, source)
         if reports:
             yield AGE, (source,), max(0.0, view.now - max(float(r["t"]) for r in reports))
+            parts = [r for r in reports if "uuid" in r or "pid" in r]
+            yield PARTS_DOWN, (source,), sum(not r.get("up") for r in parts)
             yield MISSING, (source,), sum(len(missing(r)) for r in reports)
         for metric, field in LATEST:
             known = [float(r[field]) for r in reports if field in r]
