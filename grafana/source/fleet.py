@@ -7,10 +7,11 @@ from typing import Any
 from grafana.source import dashboard as d
 from grafana.source import fleet_tables as tables
 from grafana.source import palette, words
+from grafana.source.alerts import told
 from grafana.source.fields import by_name, by_pattern, colored, dashed
 from grafana.source.fleet_tables import HOST, HOST_OR_NONE, SHARES, hours
 from grafana.source.panels import NOT_TOLD, Panel, bars, stat, timeseries
-from grafana.source.queries import CAUSES, LOST, firing
+from grafana.source.queries import CAUSES, LOST
 from grafana.source.strips import account_names
 from grafana.source.targets import query
 
@@ -198,6 +199,6 @@ def build() -> dict[str, Any]:
             (7, [(24, activity())]),
             (6, [(24, power())]),
         ],
-        alerts=firing(f'severity="critical",{HOST_OR_NONE}'),
+        alerts=told(f'severity="critical",{HOST_OR_NONE}'),
     )
     return {**made, "time": {"from": "now-24h", "to": "now"}, "refresh": "1m"}

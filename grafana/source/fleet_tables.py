@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from grafana.source import words
+from grafana.source.alerts import told
 from grafana.source.fields import FILLED, by_name, link
 from grafana.source.panels import Panel
-from grafana.source.queries import LOST, firing
+from grafana.source.queries import LOST
 from grafana.source.tables import table
 from grafana.source.targets import query
 
@@ -99,9 +100,10 @@ def alerts() -> Panel:
     """Alerts that fire."""
     return table(
         "Which alerts fire?",
-        "Alerts firing at the end of the range, with the run that they are about. Their runbooks "
+        "Alerts firing at the end of the range, each at its worst severity, with the run that they "
+        "are about; what a named cause explains is left out, as in notifications. Their runbooks "
         "are linked in the notifications.",
-        [query(f"count by (severity, alertname, run, host) ({firing(HOST_OR_NONE)})", table=True)],
+        [query(f"count by (severity, alertname, run, host) ({told(HOST_OR_NONE)})", table=True)],
         columns={
             "severity": "Severity",
             "alertname": "Alert",

@@ -6,9 +6,10 @@ from typing import Any
 
 from grafana.source import dashboard as d
 from grafana.source import hosts, palette, strips, words
+from grafana.source.alerts import ALERTS_OF_RUN
 from grafana.source.fields import by_gpu, by_name, dashed
 from grafana.source.panels import Panel, stat, timeseries
-from grafana.source.queries import ALERTS_OF_RUN, on_rank, rate
+from grafana.source.queries import on_rank, rate
 from grafana.source.tables import table
 from grafana.source.targets import lines, query
 

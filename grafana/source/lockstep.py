@@ -6,9 +6,10 @@ from typing import Any
 
 from grafana.source import dashboard as d
 from grafana.source import palette, words
+from grafana.source.alerts import ALERTS_OF_RUN
 from grafana.source.fields import by_name, by_rank, hidden, link
 from grafana.source.panels import NOT_TOLD, Panel, stat, states, timeseries
-from grafana.source.queries import ALERTS_OF_RUN, on_gpu, on_rank, rate, with_rank
+from grafana.source.queries import on_gpu, on_rank, rate, with_rank
 from grafana.source.tables import table
 from grafana.source.targets import lines, query
 from grafana.source.verdicts import ONE_GPU

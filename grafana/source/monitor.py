@@ -7,10 +7,11 @@ from typing import Any
 from grafana.source import dashboard as d
 from grafana.source import monitor_cost as cost
 from grafana.source import palette, words
+from grafana.source.alerts import told
 from grafana.source.fields import FILLED, by_name
 from grafana.source.monitor_cost import OURS, on_host
 from grafana.source.panels import Panel, stat, states
-from grafana.source.queries import firing, rate
+from grafana.source.queries import rate
 from grafana.source.tables import table
 from grafana.source.targets import query
 
@@ -249,5 +250,5 @@ def build() -> dict[str, Any]:
             (6, [(24, cost.memory())]),
             (7, [(12, blind_gpus()), (12, versions())]),
         ],
-        alerts=firing(f'host=~"$host",alertname=~"{ALERTS}"'),
+        alerts=told(f'host=~"$host",alertname=~"{ALERTS}"'),
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from grafana.source import dashboard as d
 from grafana.source import gpu_health, gpu_now, gpu_units
-from grafana.source.queries import ALERTS_OF_GPU
+from grafana.source.alerts import ALERTS_OF_GPU
 
 
 def build() -> dict[str, Any]:

@@ -22,22 +22,6 @@ LOST = f'account=~"{CAUSES}",reason!="at-default-limit"'
 """Lost GPU time: a card at its factory power limit is well used."""
 
 
-def firing(select: str) -> str:
-    """Alerts that fire."""
-    return f'ALERTS{{alertstate="firing",{select}}}'
-
-
-ALERTS_OF_RUN = firing('run="$run"') + " or " + firing('run="",uuid=~"$gpu"')
-"""Alerts on the run, and those on one of its GPUs that no run is to blame for."""
-
-ALERTS_OF_GPU = (
-    firing('uuid=~"$gpu"')
-    + " or "
-    + firing('uuid="",run!=""')
-    + ' and on (run) rank:gpuwhy_held:info{uuid=~"$gpu"}'
-)
-"""Alerts on the GPU, and those on the runs that hold it."""
-
 MOST_LINES = 32
 """A panel draws a line for each GPU up to this many; beyond, lowest, median and highest."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from grafana.source import dashboard as d
 from grafana.source import hosts, strips, verdicts
-from grafana.source.queries import ALERTS_OF_RUN
+from grafana.source.alerts import ALERTS_OF_RUN
 
 
 def build() -> dict[str, Any]:

@@ -57,6 +57,7 @@ CASES = {
     "unknown/no-processes": "no process table",
     "unknown/no-process-list": "no processes of the GPU",
     "unknown/no-utilization": "no utilisation",
+    "unknown/no-limits": "no limits of clock and power",
     ".+/(other-process)?": "–",
 }
 """What tells one case of a cause from another, by ``cause/reason``."""

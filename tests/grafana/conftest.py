@@ -40,7 +40,10 @@ def hosts() -> Iterator[recorded.Series]:
     yield from recorded.played(["healthy"], "both")
     yield from recorded.played(["item_sync"], "blind", recorded.without_stacks)
     yield from recorded.over_two_hosts("ddp_straggler", "two-hosts")
-    yield recorded.firing("GPUDataStarved", run="data_slow")
+    for severity in ("critical", "warning", "info"):  # the rules of all three hold at once
+        yield recorded.firing("GPUDataStarved", run="data_slow", severity=severity)
+    yield recorded.firing("GPUSawtooth", run="data_slow")  # what the loss looks like
+    yield recorded.firing("GPUAtDefaultPowerLimit", run="data_slow")  # never told
     yield recorded.firing("GPUHeldByCPUQuota", run="cpu_quota")
     yield recorded.firing("TrainingStalled", run="elsewhere")
     gpu = {"host": "recorded", "instance": "recorded:9877", "gpu": "0"}

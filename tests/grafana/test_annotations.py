@@ -51,6 +51,17 @@ def test_each_page_marks_its_own_alerts(
     assert {s["metric"]["alertname"] for s in found} == MARKED[name]
 
 
+@pytest.mark.parametrize("name", ["why", "one-gpu", "fleet"])
+def test_a_loss_is_one_mark_at_its_worst_severity(
+    dashboards: dict[str, Dashboard], prometheus: Prometheus, name: str
+) -> None:
+    """Not one for each severity whose rule holds: overlapping marks colour the panels."""
+    given = {"host": "recorded", "run": "data_slow", "gpu": GPU}
+    found = [s["metric"] for s in marks(dashboards[name], prometheus, 300.0, **given)]
+    starved = [labels["severity"] for labels in found if labels["alertname"] == "GPUDataStarved"]
+    assert starved == ["critical"]
+
+
 def test_the_monitor_marks_what_it_misses(
     dashboards: dict[str, Dashboard], prometheus: Prometheus
 ) -> None:
