@@ -11,6 +11,13 @@ from tests.faults.rig import PY_SPY, Rig
 from tests.standin_nvml.standin import build
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All of them run by themselves."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.live)
+
+
 @pytest.fixture(scope="session")
 def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("cc") is None or not PY_SPY.exists():

@@ -9,10 +9,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from tests.faults.rig import Rig
-
-pytestmark = pytest.mark.live
 
 CANARIES = {
     "option": "canary-of-an-option-7Q",
