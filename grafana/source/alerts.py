@@ -2,26 +2,72 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+STEP_BEFORE = " offset $__interval"
+"""One step of the query earlier."""
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Queries for the marks of a page, where alerts begin and where they end.
+
+    Not over all the time between: that would colour what lies below, and several of them would make
+    one account's colour look like another's.
+    """
+
+    begin: str
+    end: str
+
 
 def told(select: str) -> str:
     """Alerts that fire, each at its worst severity only, a cause instead of what it looks like.
 
-    Rules for several severities fire together: a mark for each would colour what lies below. As in
-    notifications, severity ``none`` is left out (``INHIBITION`` of ``gpuwhy alerting render``).
+    Rules for several severities hold together. As in notifications, severity ``none`` is left out
+    (``INHIBITION`` of ``gpuwhy alerting render``).
     """
-    chosen = _firing('severity!="none"', select)
-    critical = _firing('severity="critical"', select)
-    worse = _firing('severity=~"critical|warning"', select)
-    causes = _firing('severity=~"critical|warning",cause!=""', select)
+    return f"{_firing(select)}{_silenced(select)}"
+
+
+def marks(*selects: str, of: str = "") -> Marks:
+    """Marks of the alerts that one of ``selects`` finds; ``of``: of the last, only those."""
+    begin, end = (" or ".join(map(made, selects)) + of for made in (_begins, _ends))
+    return Marks(_named(begin), _named(end))
+
+
+def _named(alerts: str) -> str:
+    """Those alerts with a label ``device`` for the text of a mark: alerts of runs have no GPU."""
+    return f'label_replace({alerts}, "device", "GPU $1", "gpu", "(.+)")'
+
+
+def _begins(select: str) -> str:
+    """Alerts that are told, at the step at which they begin to fire or become worse."""
+    return f"({_firing(select)} unless {_firing(select)}{STEP_BEFORE}{_silenced(select)})"
+
+
+def _ends(select: str) -> str:
+    """Alerts at the step at which they no longer fire at any severity."""
+    before, now = _firing(select) + STEP_BEFORE, _firing(select)
+    gone = f"max without (severity) ({before}) unless max without (severity) ({now})"
+    return f"({gone}{_explained(select)})"
+
+
+def _silenced(select: str) -> str:
+    """``unless`` a worse severity of the same alert fires, or a cause that explains it."""
+    critical = _firing(select, 'severity="critical"')
+    worse = _firing(select, 'severity=~"critical|warning"')
     milder = f"{_as('severity', 'warning', critical)} or {_as('severity', 'info', worse)}"
-    return (
-        f"({chosen}"
-        f" unless on (alertname, run, instance, uuid, severity) ({milder})"
-        f" unless on (run, scope) {_as('scope', 'general', causes)})"
-    )
+    worst = f" unless on (alertname, run, instance, uuid, severity) ({milder})"
+    return worst + _explained(select)
 
 
-def _firing(kind: str, select: str) -> str:
+def _explained(select: str) -> str:
+    """``unless`` a cause is named of which this is only what it looks like."""
+    causes = _firing(select, 'severity=~"critical|warning",cause!=""')
+    return f" unless on (run, scope) {_as('scope', 'general', causes)}"
+
+
+def _firing(select: str, kind: str = 'severity!="none"') -> str:
     return f'ALERTS{{alertstate="firing",{kind},{select}}}'
 
 
@@ -30,13 +76,10 @@ def _as(label: str, value: str, alerts: str) -> str:
     return f'label_replace(max without ({label}) ({alerts}), "{label}", "{value}", "", "")'
 
 
-ALERTS_OF_RUN = told('run="$run"') + " or " + told('run="",uuid=~"$gpu"')
+OF_RUN = marks('run="$run"', 'run="",uuid=~"$gpu"')
 """Alerts on the run, and those on one of its GPUs that no run is to blame for."""
 
-ALERTS_OF_GPU = (
-    told('uuid=~"$gpu"')
-    + " or "
-    + told('uuid="",run!=""')
-    + ' and on (run) rank:gpuwhy_held:info{uuid=~"$gpu"}'
+OF_GPU = marks(
+    'uuid=~"$gpu"', 'uuid="",run!=""', of=' and on (run) rank:gpuwhy_held:info{uuid=~"$gpu"}'
 )
 """Alerts on the GPU, and those on the runs that hold it."""

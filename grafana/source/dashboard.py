@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from grafana.source import palette
+from grafana.source.alerts import Marks
 from grafana.source.panels import Panel
 from grafana.source.queries import RUNS
 from grafana.source.targets import DATASOURCE
@@ -95,21 +96,29 @@ def gpu(*, of_run: bool, many: bool) -> Variable:
     return _query("gpu", "GPU", text, many=many, regex=regex)
 
 
-def _annotations(expr: str) -> dict[str, Any]:
-    alerts = {
-        "name": "Alerts",
+def _annotations(alerts: Marks) -> dict[str, Any]:
+    return {
+        "list": [
+            _marks("Alerts", alerts.begin, "{{alertname}}", palette.BAD),
+            _marks("Their end", alerts.end, "{{alertname}} ended", palette.NEUTRAL),
+        ]
+    }
+
+
+def _marks(name: str, expr: str, title: str, colour: str) -> dict[str, Any]:
+    return {
+        "name": name,
         "datasource": DATASOURCE,
         "enable": True,
         "hide": False,
-        "iconColor": palette.BAD,
+        "iconColor": colour,
         "expr": expr,
         "step": "15s",
-        "titleFormat": "{{alertname}}",
-        "textFormat": "{{severity}} {{cause}} {{run}} GPU {{gpu}} {{host}}",
+        "titleFormat": title,
+        "textFormat": "{{severity}} {{cause}} {{run}} {{device}} {{host}}",
         "tagKeys": "severity,cause",
         "useValueForTime": False,
     }
-    return {"list": [alerts]}
 
 
 def _links() -> list[dict[str, Any]]:
@@ -155,11 +164,11 @@ def dashboard(
     variables: Sequence[Variable],
     shelves: Sequence[Shelf],
     *,
-    alerts: str,
+    alerts: Marks,
 ) -> dict[str, Any]:
     """A dashboard of Grafana 12 and 13 (the classic schema, which both load).
 
-    ``alerts`` asks for the alerts that are marked on its time axes.
+    ``alerts`` are marked on its time axes.
     """
     return {
         "uid": uid,

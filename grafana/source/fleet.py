@@ -7,7 +7,7 @@ from typing import Any
 from grafana.source import dashboard as d
 from grafana.source import fleet_tables as tables
 from grafana.source import palette, words
-from grafana.source.alerts import told
+from grafana.source.alerts import marks
 from grafana.source.fields import by_name, by_pattern, colored, dashed
 from grafana.source.fleet_tables import HOST, HOST_OR_NONE, SHARES, hours
 from grafana.source.panels import NOT_TOLD, Panel, bars, stat, timeseries
@@ -117,7 +117,7 @@ def ledger() -> Panel:
         "free",
     )
     return timeseries(
-        "Where does the fleet's GPU time go?",
+        "Where does the fleet's GPU time go, in GPUs?",
         "All GPUs by account, in GPUs: the height is the number of GPUs observed. Device view: "
         "each GPU-second counts once, however many runs share the GPU. Means over 5 minutes.",
         [query(f'sum by (account) ({SHARES},account=~"{g}"}})', "{{account}}") for g in groups],
@@ -199,6 +199,6 @@ def build() -> dict[str, Any]:
             (7, [(24, activity())]),
             (6, [(24, power())]),
         ],
-        alerts=told(f'severity="critical",{HOST_OR_NONE}'),
+        alerts=marks(f'severity="critical",{HOST_OR_NONE}'),
     )
     return {**made, "time": {"from": "now-24h", "to": "now"}, "refresh": "1m"}

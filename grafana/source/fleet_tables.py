@@ -13,6 +13,7 @@ from grafana.source.targets import query
 HOST = 'host=~"$host"'
 HOST_OR_NONE = 'host=~"$host|"'
 """Of the chosen hosts; alerts on runs have none."""
+SENT = f'severity=~"critical|warning",{HOST_OR_NONE}'
 SHARES = f"gpu_run_account:gpuwhy_device_share:ratio{{{HOST}"
 """Recorded shares of each GPU's time over 5 minutes, by run and account (throttle: and reason)."""
 
@@ -100,10 +101,10 @@ def alerts() -> Panel:
     """Alerts that fire."""
     return table(
         "Which alerts fire?",
-        "Alerts firing at the end of the range, each at its worst severity, with the run that they "
-        "are about; what a named cause explains is left out, as in notifications. Their runbooks "
-        "are linked in the notifications.",
-        [query(f"count by (severity, alertname, run, host) ({told(HOST_OR_NONE)})", table=True)],
+        "Alerts firing at the end of the range that somebody is told of, with the run that they "
+        "are about: critical first, each at its worst severity; what a named cause explains is "
+        "left out. Their runbooks are linked in the notifications.",
+        [query(f"count by (severity, alertname, run, host) ({told(SENT)})", table=True)],
         columns={
             "severity": "Severity",
             "alertname": "Alert",
@@ -111,6 +112,8 @@ def alerts() -> Panel:
             "host": "Host",
             "Value": "Count",
         },
+        sort="Severity",
+        rising=True,
         missing="none (or the alert rules are not loaded)",
         overrides=[
             by_name("Severity", width=90),

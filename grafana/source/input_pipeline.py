@@ -6,7 +6,7 @@ from typing import Any
 
 from grafana.source import dashboard as d
 from grafana.source import hosts, palette, strips, words
-from grafana.source.alerts import ALERTS_OF_RUN
+from grafana.source.alerts import OF_RUN
 from grafana.source.fields import by_gpu, by_name, dashed
 from grafana.source.panels import Panel, stat, timeseries
 from grafana.source.queries import on_rank, rate
@@ -197,5 +197,5 @@ def build() -> dict[str, Any]:
             (6, [(24, hosts.disks())]),
             (6, [(24, hosts.network())]),
         ],
-        alerts=ALERTS_OF_RUN,
+        alerts=OF_RUN,
     )

@@ -6,12 +6,12 @@ from typing import Any
 
 from grafana.source import dashboard as d
 from grafana.source import palette, words
-from grafana.source.alerts import ALERTS_OF_RUN
+from grafana.source.alerts import OF_RUN
 from grafana.source.fields import by_name, by_rank, hidden, link
 from grafana.source.panels import NOT_TOLD, Panel, stat, states, timeseries
 from grafana.source.queries import on_gpu, on_rank, rate, with_rank
 from grafana.source.tables import table
-from grafana.source.targets import lines, query
+from grafana.source.targets import lines, query, strips
 from grafana.source.verdicts import ONE_GPU
 
 SINE = on_gpu("gpuwhy_gpu_wave_phase_sine")
@@ -176,7 +176,7 @@ def late() -> Panel:
         "A strip for each rank: coloured while the others wait for it. One strip coloured all "
         "along is one slow rank (its loader, its host, its card); colours that wander from rank to "
         "rank are jitter. Above 32 ranks choose some of them.",
-        lines(on_rank("gpuwhy_training_rank_behind"), "", of_gpu=False, host=True)[:1],
+        strips(on_rank("gpuwhy_training_rank_behind"), host=True),
         mappings=words.late(),
         missing="not told (needs gpuwhy, and NCCL RAS or all ranks on one host), or more than 32 "
         "ranks: choose some above",
@@ -285,5 +285,5 @@ def build() -> dict[str, Any]:
             (6, [(24, phase())]),
             (6, [(24, periods())]),
         ],
-        alerts=ALERTS_OF_RUN,
+        alerts=OF_RUN,
     )

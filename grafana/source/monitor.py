@@ -7,7 +7,7 @@ from typing import Any
 from grafana.source import dashboard as d
 from grafana.source import monitor_cost as cost
 from grafana.source import palette, words
-from grafana.source.alerts import told
+from grafana.source.alerts import marks
 from grafana.source.fields import FILLED, by_name
 from grafana.source.monitor_cost import OURS, on_host
 from grafana.source.panels import Panel, stat, states
@@ -250,5 +250,5 @@ def build() -> dict[str, Any]:
             (6, [(24, cost.memory())]),
             (7, [(12, blind_gpus()), (12, versions())]),
         ],
-        alerts=told(f'host=~"$host",alertname=~"{ALERTS}"'),
+        alerts=marks(f'host=~"$host",alertname=~"{ALERTS}"'),
     )

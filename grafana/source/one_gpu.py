@@ -6,7 +6,7 @@ from typing import Any
 
 from grafana.source import dashboard as d
 from grafana.source import gpu_health, gpu_now, gpu_units
-from grafana.source.alerts import ALERTS_OF_GPU
+from grafana.source.alerts import OF_GPU
 
 
 def build() -> dict[str, Any]:
@@ -56,5 +56,5 @@ def build() -> dict[str, Any]:
             ),
             (6, [(12, gpu_health.ecc()), (12, gpu_health.links())]),
         ],
-        alerts=ALERTS_OF_GPU,
+        alerts=OF_GPU,
     )

@@ -145,3 +145,13 @@ def with_reason(cause: str, select: str) -> str:
     reasons = f"topk by (cause) (1, {lost} or {unknown(select)}) ^ 0"
     known = f"({cause}) * on (cause) group_left (reason) {reasons} or on (cause) ({cause})"
     return f'label_join({known}, "answer", "/", "cause", "reason")'
+
+
+def in_order(expr: str) -> str:
+    """Ranks in the order of their numbers.
+
+    Prometheus gives the series of a range in the order of their labels, in which 10 comes before 2:
+    the label ``_`` comes before the others, and has the number filled up with zeros.
+    """
+    filled = f'label_replace({expr}, "_", "000$1", "rank", "(.+)")'
+    return f'label_replace({filled}, "_", "$1", "_", ".*(.{{4}})")'

@@ -35,3 +35,9 @@ def lines(expr: str, name: str, *, of_gpu: bool = True, host: bool = False) -> l
         query(queries.few(each, expr), f"{name} {queries.NAMES}{where}"),
         query(queries.crowd(expr), f"{name}, {{{{of}}}} of all"),
     ]
+
+
+def strips(expr: str, *, host: bool = False) -> list[Target]:
+    """A strip for each rank, in the order of their numbers; none of a crowd."""
+    each = queries.in_order(queries.few(queries.named_rank(expr), expr))
+    return [query(each, f"{queries.NAMES}{' {{host}}' if host else ''}")]

@@ -7,7 +7,7 @@ from grafana.source.fields import FILLED, by_name, hidden, link
 from grafana.source.panels import NEEDS_GPUWHY, Panel, stat, states
 from grafana.source.queries import LOST, RANKS, increase, on_rank, run_cause, unknown, with_reason
 from grafana.source.tables import table
-from grafana.source.targets import lines, query
+from grafana.source.targets import query, strips
 
 NO_VERDICT = "no verdict at the end of this range (needs gpuwhy)"
 _BY = "host, uuid, gpu, mig, run, rank"
@@ -155,7 +155,7 @@ def timeline() -> Panel:
         "Which cause, when?",
         "The first cause of each rank's verdict, each over the minute before. Colours are those "
         "of the ledger. A gap is time without a verdict. Above 32 ranks choose some of them.",
-        lines(on_rank("gpuwhy_verdict_cause_code"), "", of_gpu=False)[:1],
+        strips(on_rank("gpuwhy_verdict_cause_code")),
         mappings=words.cause_codes(),
         missing="no verdict, or more than 32 ranks: choose some above (needs gpuwhy)",
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from grafana.source import dashboard as d
 from grafana.source import hosts, strips, verdicts
-from grafana.source.alerts import ALERTS_OF_RUN
+from grafana.source.alerts import OF_RUN
 
 
 def build() -> dict[str, Any]:
@@ -51,5 +51,5 @@ def build() -> dict[str, Any]:
             (6, [(24, hosts.network())]),
             (6, [(24, verdicts.cannot_see())]),
         ],
-        alerts=ALERTS_OF_RUN,
+        alerts=OF_RUN,
     )

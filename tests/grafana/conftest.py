@@ -42,6 +42,7 @@ def hosts() -> Iterator[recorded.Series]:
     yield from recorded.over_two_hosts("ddp_straggler", "two-hosts")
     for severity in ("critical", "warning", "info"):  # the rules of all three hold at once
         yield recorded.firing("GPUDataStarved", run="data_slow", severity=severity)
+    yield recorded.ended("GPUCopyBound", run="data_slow")
     yield recorded.firing("GPUSawtooth", run="data_slow")  # what the loss looks like
     yield recorded.firing("GPUAtDefaultPowerLimit", run="data_slow")  # never told
     yield recorded.firing("GPUHeldByCPUQuota", run="cpu_quota")

@@ -66,6 +66,15 @@ def over_two_hosts(name: str, run: str) -> Iterator[Series]:
 
 def firing(alert: str, **where: str) -> Series:
     """An alert that fires in the last minute, with the labels that the rules give it."""
+    return Series("ALERTS", _labels(alert, where), [1] * 12)
+
+
+def ended(alert: str, **where: str) -> Series:
+    """One that fired at the beginning: by Prometheus' look-back it ends just before all does."""
+    return Series("ALERTS", _labels(alert, where), [1, *[None] * SCRAPES])
+
+
+def _labels(alert: str, where: Mapping[str, str]) -> dict[str, str]:
     rules = [
         rule
         for path in promtool.RULES
@@ -73,9 +82,7 @@ def firing(alert: str, **where: str) -> Series:
         for rule in group["rules"]
     ]
     labels = next(rule["labels"] for rule in rules if rule.get("alert") == alert)
-    return Series(
-        "ALERTS", {"alertname": alert, "alertstate": "firing", **labels, **where}, [1] * 12
-    )
+    return {"alertname": alert, "alertstate": "firing", **labels, **where}
 
 
 def answered(text: str, added: Mapping[str, str]) -> Iterator[Series]:

@@ -22,15 +22,18 @@ MARKED = {
     "monitor": set(),
 }
 """On the pages of host ``recorded``, its run ``data_slow`` and its GPU."""
+ENDED = "GPUCopyBound"
+"""On the same run, just before the end."""
+BEGIN, END = 0, 1
 
 
 def marks(
-    dashboard: Dashboard, prometheus: Prometheus, range_s: float, **given: str
+    dashboard: Dashboard, prometheus: Prometheus, range_s: float, which: int = BEGIN, **given: str
 ) -> list[dict[str, Any]]:
-    """The series that become marks."""
+    """The series that become marks, of those where alerts begin or of those where they end."""
     end = float(recorded.END)
     values = choose(dashboard, prometheus, end, range_s, given)
-    (alerts,) = dashboard["annotations"]["list"]
+    alerts = dashboard["annotations"]["list"][which]
     step_s = max(15.0, range_s / 1000)
     query = fill(alerts["expr"], values, range_s=range_s, step_s=step_s)
     return prometheus.over(query, end - range_s, end, step_s)
@@ -48,7 +51,21 @@ def test_each_page_marks_its_own_alerts(
 ) -> None:
     given = {"host": "recorded", "run": "data_slow", "gpu": GPU}
     found = marks(dashboards[name], prometheus, range_s, **given)
-    assert {s["metric"]["alertname"] for s in found} == MARKED[name]
+    assert {s["metric"]["alertname"] for s in found} - {ENDED} == MARKED[name]
+    assert all(len(s["values"]) == 1 for s in found), "a point: a long mark colours the panel"
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_the_end_of_an_alert_is_marked(
+    dashboards: dict[str, Dashboard], prometheus: Prometheus, name: str
+) -> None:
+    given = {"host": "recorded", "run": "data_slow", "gpu": GPU}
+    found = marks(dashboards[name], prometheus, 300.0, END, **given)
+    assert [s["metric"]["alertname"] for s in found] == ([ENDED] if name != "monitor" else [])
+    for series in found:
+        assert len(series["values"]) == 1
+        alerts = dashboards[name]["annotations"]["list"][END]
+        assert written(alerts["titleFormat"], series["metric"]) == f"{ENDED} ended"
 
 
 @pytest.mark.parametrize("name", ["why", "one-gpu", "fleet"])
@@ -73,7 +90,7 @@ def test_the_monitor_marks_what_it_misses(
 def test_a_mark_says_which_alert_and_of_whom(
     dashboards: dict[str, Dashboard], prometheus: Prometheus, name: str
 ) -> None:
-    (alerts,) = dashboards[name]["annotations"]["list"]
+    alerts = dashboards[name]["annotations"]["list"][BEGIN]
     host = "both" if name == "monitor" else "recorded"
     given = {"host": host, "run": "data_slow", "gpu": GPU}
     for series in marks(dashboards[name], prometheus, 300.0, **given):

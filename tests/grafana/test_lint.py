@@ -134,8 +134,9 @@ def test_links_keep_time_and_variables(dashboard: Dashboard) -> None:
 
 
 def test_alerts_are_annotations(dashboard: Dashboard) -> None:
-    (alerts,) = dashboard["annotations"]["list"]
-    assert alerts["enable"] and alerts["expr"].startswith('(ALERTS{alertstate="firing",')
+    begin, end = dashboard["annotations"]["list"]
+    assert begin["enable"] and 'ALERTS{alertstate="firing",' in begin["expr"]
+    assert end["enable"] and end["iconColor"] != begin["iconColor"]
 
 
 def test_no_sentence_lives_in_a_label(dashboard: Dashboard) -> None:

@@ -69,5 +69,5 @@ def test_variables_and_annotations_ask_for_what_is_there(
             for selector, _ in selectors(parse(prometheus, query)):
                 assert names(selector), text
                 assert all(name in CATALOGUE or name in rules for name in names(selector)), text
-        (alerts,) = dashboard["annotations"]["list"]
-        parse(prometheus, filled(alerts))
+        for alerts in dashboard["annotations"]["list"]:
+            parse(prometheus, filled(alerts))

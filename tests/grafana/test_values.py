@@ -197,7 +197,7 @@ def test_the_fleet_adds_up(shown: Any) -> None:
     gpus = {
         series["metric"]["account"]: mean([series])
         for ref in "ABCDEF"
-        for series in of(page, "Where does the fleet's GPU time go?", ref)
+        for series in of(page, "Where does the fleet's GPU time go, in GPUs?", ref)
     }
     assert sum(gpus.values()) == pytest.approx(4, abs=0.1)
     rows = {
