@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -19,6 +20,7 @@ import pytest
 from gpuwhy.evidence.profile import ProfileError, profile
 from gpuwhy.evidence.profile_labels import HIDDEN, without_commands
 
+ROOT = Path(__file__).parents[2]
 JOB = """
 import multiprocessing, time
 def make():
@@ -84,6 +86,35 @@ def test_a_request_that_cannot_be_met(
     with pytest.raises(ProfileError, match=says) as raised:
         profile(job, 1, tmp_path / name)
     assert raised.value.usage is usage
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: os.mkfifo(path)])
+def test_what_is_no_file_is_refused_before_anything_is_watched(
+    job: int, tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "out.svg"
+    make(path)
+    began = time.monotonic()
+    with pytest.raises(ProfileError, match="is no file") as raised:
+        profile(job, 60, path)
+    assert raised.value.usage
+    assert time.monotonic() - began < 30
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.svg"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give its capabilities away")
+@pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
+def test_a_refusal_is_told_as_such(job: int, tmp_path: Path) -> None:
+    """Of a tree of processes that may not be read py-spy itself says that there is no Python."""
+    done = subprocess.run(
+        ["setpriv", "--bounding-set=-sys_ptrace", sys.executable, "-m", "gpuwhy", "profile"]
+        + ["--pid", str(job), "--for", "1s", str(tmp_path / "out.svg")],
+        capture_output=True, text=True, timeout=90, cwd=ROOT / "exporter", check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert f"process {job} holds rights that gpuwhy lacks" in done.stderr
+    assert "CAP_SYS_PTRACE" in done.stderr
     assert not list(tmp_path.iterdir())
 
 

@@ -6,6 +6,7 @@ left half overwritten.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -30,6 +31,7 @@ HZ = 50
 _LATE_S = 30.0  # beyond its time, to read symbols at the start and to draw at the end
 _TICK_S = 0.1
 _SAMPLES = re.compile(r"Samples: (\d+)")
+_NO_PYTHON = "No python processes found"
 
 Progress = Callable[[float, float], None]
 """Called with the seconds that have passed and those that were asked for."""
@@ -64,7 +66,7 @@ def profile(
         asked = "flamegraph" if form == "flamegraph" else "speedscope"
         capture = pyspy.record_tree(executable, pid, hz, whole, partial, asked)
         outcome = _wait(capture, float(whole), progress)
-        samples = _check(pid, outcome, partial)
+        samples = _check(executable, pid, outcome, partial)
         shown = without_commands(partial.read_text(encoding="utf-8"), form)
         partial.write_text(shown, encoding="utf-8")
         _publish(partial, path)
@@ -92,7 +94,10 @@ def format_of(path: Path) -> str:
 
 
 def _beside(path: Path) -> Path:
-    """An empty file in the same folder, so that moving it into place is atomic."""
+    """An empty file in the same folder, so that moving it into place is atomic. OSError where
+    the file could not take that place."""
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EEXIST, "it is there, and is no file")
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
     os.close(descriptor)
     return Path(name)
@@ -122,7 +127,7 @@ def _wait(capture: pyspy.Capture, seconds: float, progress: Progress | None) -> 
     return outcome
 
 
-def _check(pid: int, outcome: pyspy.Outcome, partial: Path) -> int:
+def _check(executable: Path, pid: int, outcome: pyspy.Outcome, partial: Path) -> int:
     """The number of stacks in a profile that is whole; ProfileError where it is not."""
     found = _SAMPLES.search(outcome.messages)
     samples = int(found[1]) if found else 0
@@ -132,8 +137,17 @@ def _check(pid: int, outcome: pyspy.Outcome, partial: Path) -> int:
         raise ProfileError(f"py-spy saw no Python stack in process {pid} and its children")
     if "No space left" in outcome.messages:
         raise ProfileError("the disk is full; free some space or write elsewhere")
-    refusal = pyspy_refusal.explain(pid, outcome.messages)
+    refusal = pyspy_refusal.explain(pid, _told_of(executable, pid, outcome.messages))
     raise ProfileError(refusal.why if refusal.gone else f"{refusal.why}; remedy: {refusal.remedy}")
+
+
+def _told_of(executable: Path, pid: int, messages: str) -> str:
+    """What py-spy says of one process. Of a tree in which every process is refused it says that
+    there is no Python, whatever the reason; asked for a single stack it tells that."""
+    if _NO_PYTHON not in messages:
+        return messages
+    asked = _wait(pyspy.dump(executable, pid), 0.0, None)
+    return messages if asked.ok else asked.messages
 
 
 def _publish(partial: Path, path: Path) -> None:
