@@ -12,25 +12,18 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 
-from bench.accuracy_degraded import Sight, judge_blind, sights
+from bench.accuracy_degraded import PAIR_STRIDE, STRIDE, judge_blind, pairs, sights
+from bench.accuracy_found import Found
 from bench.accuracy_jobs import Job, entries_of, jobs, void
 from bench.accuracy_judge import MAIN, score
 from bench.accuracy_page import page
+from bench.accuracy_perturbed import judge_changed
 from bench.accuracy_signals import Signals, measure
 from bench.accuracy_times import attach_s, began, onset_s
-
-
-@dataclass
-class Found:
-    """Everything that the page tells of."""
-
-    scored: list[Job] = field(default_factory=list)
-    left_out: list[tuple[Job, float]] = field(default_factory=list)
-    signals: dict[str, Signals] = field(default_factory=dict)
-    blind: list[tuple[Sight, Counter[str]]] = field(default_factory=list)
+from bench.perturb import CHANGES
 
 
 def find(*, quick: bool = False) -> Found:
@@ -50,14 +43,25 @@ def find(*, quick: bool = False) -> Found:
             framework = str(job.rank.header["framework"])
             found.signals.setdefault(framework, Signals()).add(measure(job, entries))
             found.scored.append(job)
-    void_ones = {job.variant for job, _ in found.left_out}
-    for sight in [] if quick else sights():
-        counts: Counter[str] = Counter()
-        for recording, ranks in jobs():
-            kept = [job for job in ranks if job.variant not in void_ones]
-            counts += judge_blind(sight, recording, kept)
-        found.blind.append((sight, counts))
+    if not quick:
+        void_ones = {job.variant for job, _ in found.left_out}
+        kept = [(path, [j for j in ranks if j.variant not in void_ones]) for path, ranks in jobs()]
+        _otherwise(found, kept)
     return found
+
+
+def _otherwise(found: Found, kept: Sequence[tuple[Path, list[Job]]]) -> None:
+    """The same recordings with less in sight, and as other cards and hosts would give them."""
+    for into, some, stride in (
+        (found.blind, sights(), STRIDE),
+        (found.blind_pairs, pairs(), PAIR_STRIDE),
+    ):
+        for sight in some:
+            parts = (judge_blind(sight, path, ranks, stride) for path, ranks in kept)
+            into.append((sight, sum(parts, Counter())))
+    for name, change in CHANGES.items():
+        outcomes = (judge_changed(change, path, ranks) for path, ranks in kept)
+        found.changed.append((name, sum(outcomes, Counter())))
 
 
 def main() -> int:
@@ -67,7 +71,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     found = find(quick=options.quick)
-    text = page(found.scored, found.left_out, found.signals, found.blind)
+    text = page(found)
     print(text)
     if options.write:
         options.write.write_text(text)

@@ -50,6 +50,11 @@ class Job:
     def expected(self, t0: float, t1: float) -> truth.Expected:
         return truth.expected(self.rank, t0, t1, self.step_s)
 
+    def dead(self, t0: float, t1: float) -> bool:
+        """A process that was killed before the middle of the window is out of sight by right."""
+        steps = self.rank.steps
+        return not self.rank.ended and bool(steps) and float(steps[-1]["t"]) < (t0 + t1) / 2
+
     @property
     def pid(self) -> int:
         return int(self.rank.header["pid"])

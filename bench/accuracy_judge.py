@@ -30,7 +30,7 @@ def score(job: Job, entries: Sequence[Entry]) -> None:
         alarmed = False
         for window, t0, t1 in windows(entries, length):
             answer = answer_of(job.pid, window)
-            if answer is None and _dead(job, t0, t1):
+            if answer is None and job.dead(t0, t1):
                 continue
             outcome = judge(job, answer, t0, t1)
             job.counts[length][outcome] += 1
@@ -55,12 +55,6 @@ def answer_of(pid: int, window: Sequence[Entry]) -> Answer | None:
     """The verdict on a process; None where it was not seen."""
     found: list[Answer] = verdict(window)["gpus"]
     return next((gpu for gpu in found if gpu.get("pid") == pid), None)
-
-
-def _dead(job: Job, t0: float, t1: float) -> bool:
-    """A process that was killed before the middle of the window is out of sight by right."""
-    steps = job.rank.steps
-    return not job.rank.ended and bool(steps) and float(steps[-1]["t"]) < (t0 + t1) / 2
 
 
 def due(job: Job, t0: float, t1: float) -> bool:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from bench.accuracy_degraded import Sight
+from bench.accuracy_found import Found
 from bench.accuracy_jobs import Job
 from bench.accuracy_judge import LENGTHS, MAIN
 from bench.accuracy_replay import RESULT
 from bench.accuracy_signals import Signals
 from bench.accuracy_stats import interval, lower_bound, percentile, rate, upper_bound
+from bench.accuracy_table import Table, table
 from bench.accuracy_times import ONSET_WINDOW
+
+from bench import accuracy_sight_page
 
 HEAD = """# Accuracy
 
@@ -41,20 +44,14 @@ one whose GPU rests in between, so the time that the GPU idles is more than what
 
 """
 
-Table = Iterable[Sequence[str]]
 
-
-def page(
-    scored: Sequence[Job],
-    left_out: Sequence[tuple[Job, float]],
-    signals: Mapping[str, Signals],
-    blind: Sequence[tuple[Sight, Counter[str]]],
-) -> str:
+def page(found: Found) -> str:
+    scored, signals = found.scored, found.signals
     held = [j for j in scored if j.held_back]
     tuned = [j for j in scored if not j.held_back]
     sections = [
         HEAD + _extent(scored),
-        "## Goals\n\n" + _goals(scored, held, signals, blind),
+        "## Goals\n\n" + _goals(found, held),
         "## Windows\n\n" + _windows(held, tuned),
         f"## By framework and strength ({MAIN} s)\n\n"
         + _groups(scored, lambda j: str(j.rank.header["framework"]), "framework")
@@ -64,19 +61,12 @@ def page(
         "## Lost share against truth\n\n" + LOST + _errors(held, tuned),
         "## How soon\n\n" + _times(scored),
         "## Signals against truth\n\n" + _signals(signals),
+        *accuracy_sight_page.sections(found),
+        "## Every job\n\n" + _each(scored),
     ]
-    if blind:
-        sections.append("## Degraded sight\n\n" + _blind(blind))
-    sections.append("## Every job\n\n" + _each(scored))
-    if left_out:
-        sections.append("## Left out\n\n" + _left_out(left_out))
+    if found.left_out:
+        sections.append("## Left out\n\n" + _left_out(found.left_out))
     return "\n".join(sections)
-
-
-def table(heads: Sequence[str], rows: Table) -> str:
-    lines = ["| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
-    lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join(lines) + "\n"
 
 
 def _extent(scored: Sequence[Job]) -> str:
@@ -90,15 +80,10 @@ def _extent(scored: Sequence[Job]) -> str:
 # -- goals ---------------------------------------------------------------------------------------
 
 
-def _goals(
-    scored: Sequence[Job],
-    held: Sequence[Job],
-    signals: Mapping[str, Signals],
-    blind: Sequence[tuple[Sight, Counter[str]]],
-) -> str:
-    rows = [*_verdict_goals(scored, held), *_time_goals(scored), *_signal_goals(signals)]
-    rows += _blind_goals(blind) if blind else []
-    return table(["what", "goal", "reached"], rows)
+def _goals(found: Found, held: Sequence[Job]) -> str:
+    scored = found.scored
+    rows = [*_verdict_goals(scored, held), *_time_goals(scored), *_signal_goals(found.signals)]
+    return table(["what", "goal", "reached"], [*rows, *accuracy_sight_page.goals(found)])
 
 
 def _verdict_goals(scored: Sequence[Job], held: Sequence[Job]) -> Table:
@@ -191,17 +176,6 @@ def _signal_goals(signals: Mapping[str, Signals]) -> Table:
     ]
     good = sum(total.step_right)
     yield ["step in progress (±1)", "all", f"{good} of {len(total.step_right)} seconds"]
-
-
-def _blind_goals(blind: Sequence[tuple[Sight, Counter[str]]]) -> Table:
-    first, counts = blind[0]
-    yield [f"right: {first.name}", "80 %", f"{counts['right'] / counts.total():.1%}"]
-    worst, most = max(blind, key=lambda b: b[1]["wrong"] / b[1].total())
-    yield [
-        "wrong under any degraded sight",
-        "1 %",
-        f"{most['wrong'] / most.total():.1%}" + (f" ({worst.name})" if most["wrong"] else ""),
-    ]
 
 
 # -- verdicts ------------------------------------------------------------------------------------
@@ -325,22 +299,6 @@ def _signals(signals: Mapping[str, Signals]) -> str:
         "Step in progress and its rate against the job's own count; shares of the host's time over "
         "10 s against its laps (points); batches ready against the loader's own queue. Errors are "
         "95th percentiles.\n\n" + table(heads, rows)
-    )
-
-
-def _blind(blind: Sequence[tuple[Sight, Counter[str]]]) -> str:
-    rows = []
-    for sight, counts in blind:
-        total = counts.total()
-        cells = [
-            f"{counts[name] / total:.1%}" for name in ("right", "abstained", "silent", "wrong")
-        ]
-        rows.append([sight.name, str(total), *cells])
-    heads = ["seen", "windows", "right", "`unknown`, names what is missing"]
-    heads += ["`unknown`, does not", "wrong"]
-    return (
-        "The same recordings with sources taken away. What cannot be told must be `unknown` and "
-        "name a signal that is missing.\n\n" + table(heads, rows)
     )
 
 

@@ -233,7 +233,8 @@ def expected(rank: Rank, t0: float, t1: float, step_s: float | None = None) -> E
         return Expected(frozenset(), frozenset())
     if "stalled" in causes:
         stands = not rank.steps or rank.steps[-1]["t"] <= t0
-        certain, possible = frozenset(causes), frozenset((*causes, "data"))
+        # until it is sure: what the job waits for, its loader or its peers
+        certain, possible = frozenset(causes), frozenset((*causes, "data", "comm"))
         return Expected(certain, frozenset()) if stands else Expected(frozenset(), possible)
     share = lost(rank, t0, t1, step_s)
     if "throttle" in causes:

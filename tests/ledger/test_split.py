@@ -20,7 +20,8 @@ GPU = GpuSignals(
     sm_active=0.3,
     tensor=0.1,
     dram=0.2,
-    copy_traffic=1e7,
+    copied_in=5e6,
+    copied_out=5e6,
     pcie_rx=5e6,
     pcie_tx=5e6,
 )
@@ -95,7 +96,7 @@ def test_without_stacks_idle_time_is_unknown() -> None:
 
 
 def test_a_line_of_the_loop_without_pcie_counters_may_be_a_copy() -> None:
-    gpu = replace(GPU, copy_traffic=None)
+    gpu = replace(GPU, copied_in=None)
     run = replace(RUN, phases={"user": 1.0}, loop_lines=1.0)
     assert accounts(gpu, run)["unknown"] == pytest.approx(0.6)
     named = replace(run, loop_lines=0.0)
@@ -104,11 +105,21 @@ def test_a_line_of_the_loop_without_pcie_counters_may_be_a_copy() -> None:
 
 def test_traffic_behind_a_plain_line_is_a_copy() -> None:
     run = replace(RUN, phases={"user": 1.0}, opaque=1.0)
-    busy_link = replace(GPU, copy_traffic=2e9, pcie_rx=1e9, pcie_tx=1e9)
+    busy_link = replace(GPU, copied_in=1e9, copied_out=1e9, pcie_rx=1e9, pcie_tx=1e9)
     assert accounts(busy_link, run)["copy"] == pytest.approx(0.6)
     assert accounts(GPU, run)["host"] == pytest.approx(0.6)
     python = replace(run, opaque=0.0)
     assert accounts(busy_link, python)["host"] == pytest.approx(0.6)
+
+
+def test_lines_that_copy_to_the_device_explain_no_traffic_from_it() -> None:
+    """A batch is sent at a line that is known to; results come back at a plain one."""
+    phases = {"user": 0.4, "h2d_copy": 0.02, "backward": 0.58}
+    run = replace(RUN, phases=phases, opaque=0.4, loop_lines=0.4)
+    back = replace(GPU, copied_in=4e8, copied_out=6e8)
+    assert accounts(back, run)["copy"] == pytest.approx(0.42)
+    inward = replace(GPU, copied_in=4e8, copied_out=1e6)
+    assert accounts(inward, run)["copy"] == pytest.approx(0.02)
 
 
 def test_waiting_in_a_collective_comes_before_the_neighbour() -> None:
@@ -155,6 +166,47 @@ def test_a_lowered_clock_counts_only_with_its_reason(
     assert "throttle" not in accounts(quiet, RUN)
 
 
+@pytest.mark.parametrize(
+    ("unread", "unknown"),
+    [
+        ({"power_limit_w"}, 0.25),
+        ({"power_default_w"}, 0.25),
+        ({"power_limit_w", "power_default_w", "attainable_sm_mhz"}, 1.0),
+        ({"attainable_sm_mhz"}, 0.0),  # at the default limit it is no fault, however much it is
+    ],
+)
+def test_without_the_cards_limits_nobody_is_said_to_have_lowered_them_or_not(
+    unread: set[str], unknown: float
+) -> None:
+    gpu = replace(
+        GPU,
+        busy=1.0,
+        sm_mhz=1485.0,
+        attainable_sm_mhz=1980.0,
+        power_limit_w=700.0,
+        power_default_w=700.0,
+        reasons=frozenset({"sw_power_cap"}),
+    )
+    found = split(GpuRow(replace(gpu, **dict.fromkeys(unread)), (RUN,), frozenset()), RUN)
+    assert found.busy.get(("unknown", "no-limits"), 0.0) == pytest.approx(unknown)
+    assert "throttle" not in {account for account, _ in found.busy}
+
+
+def test_workers_without_a_cpu_explain_a_wait_for_them_once() -> None:
+    run = replace(RUN, phases={"data_wait": 0.3, "backward": 0.7}, worker_delay=0.7, cpu=0.3)
+    found = accounts(GPU, run)
+    assert found["quota"] == pytest.approx(0.3)
+    assert "data" not in found
+    assert found["unknown"] == pytest.approx(0.3)
+
+
+def test_workers_on_few_cores_of_which_nothing_is_counted_may_be_starved() -> None:
+    few = replace(RUN, workers=4, worker_cores=1, host_cores=32, phases={"data_wait": 0.6})
+    assert accounts(GPU, few)["unknown"] == pytest.approx(0.6)
+    assert accounts(GPU, replace(few, worker_cpu=0.9))["data"] == pytest.approx(0.6)
+    assert accounts(GPU, replace(few, worker_cpu=0.25))["quota"] == pytest.approx(0.6)
+
+
 def test_a_dead_peer_is_no_work_though_the_gpu_looks_busy() -> None:
     spinning = replace(GPU, busy=1.0, sm_active=0.18, dram=0.0, tensor=0.0)
     assert accounts(spinning, replace(RUN, peer_missing=True)) == {"stalled": pytest.approx(1.0)}
@@ -168,6 +220,13 @@ def test_a_rank_of_several_without_counters_or_peers_is_not_called_busy() -> Non
     assert accounts(gpu, replace(RUN, world_size=8))["unknown"] >= 0.9
     drawing = replace(gpu, power_w=690.0)
     assert accounts(drawing, replace(RUN, world_size=8))["compute"] >= 0.9
+
+
+def test_ranks_alike_may_all_wait_for_a_link_that_was_not_seen() -> None:
+    gpu = replace(GPU, busy=1.0, power_w=500.0, power_limit_w=700.0)
+    alike = replace(RUN, world_size=2, peers=1, waiting=0.0)
+    assert accounts(gpu, replace(alike, waiting_how="lockstep"))["unknown"] == pytest.approx(1.0)
+    assert accounts(gpu, replace(alike, waiting_how="peers"))["compute"] == pytest.approx(1.0)
 
 
 def test_no_utilisation_is_unknown_not_idle() -> None:

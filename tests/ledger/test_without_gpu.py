@@ -67,6 +67,28 @@ def test_cause(stacks: list[tuple[float, list[list[object]]]], wanted: str) -> N
     assert cause(*stacks)["cause"] == wanted
 
 
+def test_a_wait_that_may_have_been_hidden_beside_a_cause_is_told_as_unknown() -> None:
+    """The rank holds a GPU, its workers have batches ready: whether the wait cost anything, only
+    the GPU would tell."""
+    rank = {**RANK, "gpus": ["GPU-a"]}
+    worker = {"pid": 8, "ppid": 7, "role": "worker", "run": "r", "rank_pid": 7, "state": "S"}
+    frames = {"kind": "stack", "main": True}
+    idle = [["get", LIB + "multiprocessing/queues.py", 1], ["_worker_loop", SITE + "worker.py", 2]]
+    for waits, wanted in ((0.3, "unknown"), (0.05, "host")):
+        pipeline = Pipeline()
+        for t in range(1000, 1030):
+            pipeline.feed([{"kind": "processes", "t": float(t), "processes": [rank, worker]}])
+            at = float(t)
+            for dt, stack in ((waits, LOADER), (0.4, METRICS), (0.6 - waits, BACKWARD)):
+                pipeline.feed([{**frames, "t": at, "dt": dt, "pid": 7, "frames": stack}])
+                at += dt
+            pipeline.feed([{**frames, "t": float(t), "dt": 1.0, "pid": 8, "frames": idle}])
+        pipeline.finish()
+        (gpu,) = pipeline.verdicts()["gpus"]
+        assert gpu["cause"] == wanted
+        assert [c["cause"] for c in gpu["causes"]] == ["host"]
+
+
 def test_a_full_host_is_told_from_a_narrow_affinity() -> None:
     """The job may use every CPU there is: a wider affinity would mend nothing."""
     for mine, reason, advice in ((2, "host-cpu", "Other processes"), (1, "affinity", "affinity")):

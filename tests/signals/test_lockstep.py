@@ -43,6 +43,25 @@ def test_a_shared_gpu_is_not_compared() -> None:
     assert waiting([WAITING, RankActivity(1, 0.2, sm=0.15, tensor=0.05, alone=False)]) == {}
 
 
+@pytest.mark.parametrize(
+    ("unread", "how"), [({}, "link"), ({"sm": None}, "lockstep"), ({"pcie": None}, "lockstep")]
+)
+def test_ranks_alike_wait_for_the_link_or_cannot_be_judged(
+    unread: dict[str, None], how: str
+) -> None:
+    figures = {"busy": 1.0, "sm": 0.63, "tensor": 0.22, "dram": 0.27, "pcie": 20e9, **unread}
+    found = waiting([RankActivity(0, **figures), RankActivity(1, **figures)])  # type: ignore[arg-type]
+    assert {w.how for w in found.values()} == {how}
+
+
+@pytest.mark.parametrize(("sm", "pcie"), [(0.63, 1e8), (None, 1e8), (0.86, None)])
+def test_an_idle_link_or_sms_at_work_rule_out_an_exchange(
+    sm: float | None, pcie: float | None
+) -> None:
+    ranks = [RankActivity(i, 1.0, sm=sm, tensor=0.3, dram=0.3, pcie=pcie) for i in (0, 1)]
+    assert {(w.share, w.how) for w in waiting(ranks).values()} == {(0.0, "peers")}
+
+
 def test_alone_in_sight_the_mixture_of_spin_and_work_tells() -> None:
     found = signature(WAITING)
     assert found is not None

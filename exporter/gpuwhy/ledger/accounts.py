@@ -42,6 +42,7 @@ REASONS: dict[str, tuple[str, ...]] = {
         "no-cgroup",
         "no-processes",
         "no-utilization",
+        "no-limits",
         "thread-wait",
     ),
 }

@@ -19,8 +19,10 @@ COPY_PHASES = {"h2d_copy": "host-to-device", "d2h_copy": "device-to-host"}
 def seen_copies(gpu: GpuSignals, phases: Mapping[str, float]) -> dict[str, float]:
     """Reason -> the most idle time that copies at known lines explain. The host also waits at such
     a line for the work before it: what was moved is the bound."""
-    traffic = gpu.copy_traffic
-    bound = 1.0 if traffic is None else traffic / th.COPY_SLOW
+    if gpu.copied_in is None or gpu.copied_out is None:
+        bound = 1.0
+    else:
+        bound = (gpu.copied_in + gpu.copied_out) / th.COPY_SLOW
     return {reason: min(phases.get(p, 0.0), bound) for p, reason in COPY_PHASES.items()}
 
 
@@ -35,22 +37,32 @@ class Plain:
     most: float = 0.0
 
 
-def plain_lines(gpu: GpuSignals, run: RunSignals, phases: Mapping[str, float]) -> Plain:
+def plain_lines(
+    gpu: GpuSignals, run: RunSignals, phases: Mapping[str, float], idle: float
+) -> Plain:
     """What the job's own plain lines were: copies, if the traffic that no seen copy explains would
-    fill enough of them. Without the link's traffic a line of the training loop is not told from a
-    copy."""
+    fill enough of the ``idle`` time that they may explain (the rest they wait for the work queued
+    before). Without the link's traffic a line of the training loop is not told from a copy."""
     waits = run.calls.get(WAIT, 0.0)
-    traffic = gpu.copy_traffic
+    traffic = _unexplained(gpu, phases)
     if traffic is None:
         own = max(0.0, run.loop_lines - waits)
         return Plain(own, "unknown", "no-gpm", own)
     share = max(0.0, run.opaque - run.calls.get("sleep", 0.0) - waits)
-    seen = sum(phases.get(phase, 0.0) for phase in COPY_PHASES)
-    traffic = max(0.0, traffic - th.COPY_FAST * seen)
-    fills = traffic / th.COPY_PAGEABLE >= th.COPY_EXPLAINS * share
+    fills = traffic / th.COPY_PAGEABLE >= th.COPY_EXPLAINS * min(share, idle)
     if not share or not fills or traffic < th.COPY_FAST * th.COPY_MISSED:
         return Plain(share)
     return Plain(share, "copy", _direction(gpu), min(share, traffic / th.COPY_SLOW))
+
+
+def _unexplained(gpu: GpuSignals, phases: Mapping[str, float]) -> float | None:
+    """Bytes/s in either direction that the lines which are seen to copy that way cannot have
+    moved. None where the link's traffic was not seen."""
+    if gpu.copied_in is None or gpu.copied_out is None:
+        return None
+    inward = gpu.copied_in - th.COPY_FAST * phases.get("h2d_copy", 0.0)
+    outward = gpu.copied_out - th.COPY_FAST * phases.get("d2h_copy", 0.0)
+    return max(0.0, inward) + max(0.0, outward)
 
 
 def _direction(gpu: GpuSignals) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gpuwhy.ledger import thresholds as th
 from gpuwhy.ledger.summary import Window
 from gpuwhy.signals.row import Function
 
@@ -55,7 +56,7 @@ def _data(window: Window, found: _Evidence) -> None:
     found.add("batches ready (estimate)", window.queue("ready"), "batches", "stacks")
     found.add("CPU used by a worker", window.run("worker_cpu"), "cores", "processes")
     delay = window.run("worker_delay")
-    if (delay or 0.0) >= NOTICEABLE:
+    if (delay or 0.0) >= th.NOTICED_DELAY:
         found.add("workers waited for a CPU", delay, "ratio", "processes")
     where = window.worker_function()
     share = window.worker_share(where[0]) if where is not None else None

@@ -22,14 +22,18 @@ def losses_from_phases(window: Window) -> dict[str, float]:
         return {}
     data = window.phase("data_wait", "data_inline", "data_sampler", "data_worker_start") or 0.0
     quota = sum(map(_kept_off, window.runs)) / len(window.runs)
-    losses = {"quota": quota, "data": max(0.0, data - quota) if _behind(window) else 0.0}
+    data, behind = max(0.0, data - quota), _behind(window)
+    losses = {"quota": quota, "data": data if behind else 0.0}
     losses["comm"] = window.phase("grad_sync") or 0.0
     idle = window.call("sleep") + window.call(WAIT)  # no work, but for what is not told
     losses["unknown"] = min(idle, window.phase("user") or 0.0) - window.context("evaluation")
-    if (window.phase("backward", "optimizer") or 0.0) >= 0.1:
-        own = (window.phase("user") or 0.0) - (window.run("loop_lines") or 0.0)
-        own = max(0.0, own - window.call("sleep") - window.call(WAIT))
-        losses["host"] = own + (window.phase("logging", "gc") or 0.0)
+    own = (window.phase("user") or 0.0) - (window.run("loop_lines") or 0.0)
+    own = max(0.0, own - window.call("sleep") - window.call(WAIT))
+    own += window.phase("logging", "gc") or 0.0
+    trains = (window.phase("backward", "optimizer") or 0.0) >= 0.1
+    losses["host"] = own if trains else 0.0
+    if window.last.holds_gpu:  # it may have had work meanwhile, or not
+        losses["unknown"] += (0.0 if behind else data) + (0.0 if trains else own)
     return losses
 
 

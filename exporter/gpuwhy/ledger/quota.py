@@ -7,6 +7,7 @@ throttled worker looks like a slow one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuwhy.ledger import thresholds as th
@@ -18,10 +19,12 @@ STARVED_PHASES = ("data_wait", "data_inline", "data_sampler")
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """The limit that kept the job from running, and the most idle time it may explain."""
+    """The limit that kept the job from running, and the most idle time it may explain: of the
+    workers alone, what the rank waited for their batches."""
 
     reason: str
     most: float
+    workers_only: bool = False
 
 
 def denied(run: RunSignals) -> Denied | None:
@@ -36,7 +39,7 @@ def denied(run: RunSignals) -> Denied | None:
         return Denied(_limit(run), 1.0)
     noticed = waited >= th.NOTICED_DELAY
     if workers_denied(run):
-        return Denied(_limit(run), 1.0 if noticed else _data(run))
+        return Denied(_limit(run), 1.0) if noticed else Denied(_limit(run), _data(run), True)
     return Denied(_limit(run), waited) if noticed else None
 
 
@@ -52,10 +55,28 @@ def workers_denied(run: RunSignals) -> bool:
     return th.PINNED_USE[0] * cores <= run.worker_cpu * workers <= th.PINNED_USE[1] * cores
 
 
+def untold(run: RunSignals) -> bool:
+    """Workers that share fewer cores than there are of them, of which no figure says whether these
+    sufficed."""
+    cores, host, workers = run.worker_cores, run.host_cores, run.workers or 0
+    few = cores is not None and host is not None and cores < host and workers > cores
+    return few and run.worker_delay is None and run.worker_cpu is None
+
+
 def _data(run: RunSignals) -> float:
     if run.phases is None:
         return 1.0
     return sum(run.phases.get(phase, 0.0) for phase in STARVED_PHASES)
+
+
+def without_starved(phases: Mapping[str, float], taken: float) -> Mapping[str, float]:
+    """The host's phases without so much of its waits for workers."""
+    left = dict(phases)
+    for phase in STARVED_PHASES:
+        part = min(taken, left.get(phase, 0.0))
+        left[phase] = left.get(phase, 0.0) - part
+        taken -= part
+    return left
 
 
 def _limit(run: RunSignals) -> str:

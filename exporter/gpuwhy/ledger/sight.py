@@ -95,11 +95,21 @@ UNKNOWN_SIGNALS = {
     "no-cgroup": "cgroup",
     "no-processes": "processes",
     "no-utilization": "nvml",
+    "no-limits": "nvml",
     "no-process-list": "gpu_processes",
 }
 """Reason of ``unknown`` -> the signal whose absence left it so."""
 
 UNDECIDED = {
+    "no-limits": (
+        "the card's power limit, its default or its highest clock was not read: what a lower clock "
+        "costs, and whether anybody lowered it, is not known",
+        "see gpuwhy doctor; nvidia-smi -q shows what the driver tells",
+    ),
+    "no-gpm": (
+        "the GPU's activity counters are missing that would tell work from waiting or copying here",
+        "GPM needs a Hopper or newer GPU without MIG; dcgm-exporter's PROF fields serve before it",
+    ),
     "no-evidence": (
         "what was seen fits no cause: the GPU idles and the host neither waits nor dispatches",
         "watch longer, or take a profile: gpuwhy profile",
@@ -110,4 +120,4 @@ UNDECIDED = {
         "take a profile, which shows every thread: gpuwhy profile",
     ),
 }
-"""Reason of ``unknown`` that no missing signal explains -> why, remedy."""
+"""Reason of ``unknown`` that no missing source explains -> why, remedy."""

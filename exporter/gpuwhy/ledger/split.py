@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from gpuwhy.ledger import thresholds as th
 from gpuwhy.ledger.copies import plain_lines, seen_copies
-from gpuwhy.ledger.quota import denied
+from gpuwhy.ledger.quota import denied, untold, without_starved
 from gpuwhy.ledger.stalled import stall_reason
 from gpuwhy.signals.phases import WAIT
 from gpuwhy.signals.row import GpuRow, GpuSignals, RunSignals
@@ -96,8 +96,8 @@ def _busy(row: GpuRow, gpu: GpuSignals, run: RunSignals, rest: _Rest) -> None:
         rest.take_all("unknown", "no-sm-share")
     else:
         rest.take("shared", "other-process", rest.left * others)
-    lost, reason = throttle(gpu)
-    rest.take("throttle", reason, rest.left * lost)
+    lost, limit = throttle(gpu)
+    rest.take("throttle" if limit else "unknown", limit or "no-limits", rest.left * lost)
     if _may_wait_unseen(row, run, total):
         rest.take_all("unknown", "no-gpm")
     rest.take_all("compute", "")
@@ -116,27 +116,32 @@ def _others_share(row: GpuRow, run: RunSignals) -> float | None:
     return None if others and run.other_sm is None else 0.0
 
 
-def throttle(gpu: GpuSignals) -> tuple[float, str]:
-    """Share of working time lost to a lowered clock, and which limit is behind it."""
+def throttle(gpu: GpuSignals) -> tuple[float, str | None]:
+    """Share of working time lost to a lowered clock, and which limit is behind it: None where the
+    card's limits, which tell whether and by whom it is held back, were not read."""
+    active = gpu.reasons or frozenset()
     reason = throttle_reason(gpu)
-    if reason is None or gpu.sm_mhz is None or not gpu.attainable_sm_mhz:
-        return 0.0, ""
+    if gpu.sm_mhz is None or not (reason or "sw_power_cap" in active):
+        return 0.0, reason
+    if not gpu.attainable_sm_mhz:  # at the default limit it is no fault, however much it is
+        working = (gpu.busy or 0.0) >= th.WORKS_THROUGHOUT
+        return (0.0, reason) if reason == "at-default-limit" or not working else (1.0, None)
     lost = 1.0 - gpu.sm_mhz / gpu.attainable_sm_mhz
-    return (lost, reason) if lost > th.THROTTLE_FLOOR else (0.0, "")
+    return (lost, reason) if lost > th.THROTTLE_FLOOR else (0.0, reason)
 
 
 def throttle_reason(gpu: GpuSignals) -> str | None:
-    """The limit behind a lowered clock, the gravest first; None where none is active."""
+    """The limit behind a lowered clock, the gravest first; None where none is active, or where it
+    is a power limit that was not read."""
     active = gpu.reasons or frozenset()
     if active & {"hw_thermal_slowdown", "sw_thermal_slowdown"}:
         return "thermal"
     if active & {"hw_power_brake_slowdown", "hw_slowdown"}:
         return "hardware"
-    if "sw_power_cap" in active:
-        limit, default = gpu.power_limit_w, gpu.power_default_w
-        lowered = limit is not None and default is not None and limit < default - 1.0
-        return "limit-below-default" if lowered else "at-default-limit"
-    return None
+    limit, default = gpu.power_limit_w, gpu.power_default_w
+    if "sw_power_cap" not in active or limit is None or default is None:
+        return None
+    return "limit-below-default" if limit < default - 1.0 else "at-default-limit"
 
 
 def _spins_unexplained(run: RunSignals) -> bool:
@@ -154,7 +159,7 @@ def _may_wait_unseen(row: GpuRow, run: RunSignals, busy: float) -> bool:
     if max(run.world_size or 1, run.peers + 1) < 2 or judged or busy < 0.1:
         return False
     gpu = row.gpu
-    if gpu is None or gpu.sm_active is not None:
+    if gpu is None or (run.waiting is None and gpu.sm_active is not None):
         return False
     drawn = gpu.power_w is not None and gpu.power_limit_w
     full = th.WORK_POWER * busy * (gpu.power_limit_w or 0.0)
@@ -169,12 +174,16 @@ def _idle(gpu: GpuSignals, run: RunSignals, rest: _Rest) -> None:
     _pauses(run, rest)
     kept_off = denied(run)
     if kept_off is not None:
-        rest.take("quota", kept_off.reason, kept_off.most)
+        taken = rest.take("quota", kept_off.reason, kept_off.most)
+        # A wait for workers that had no CPU explains idle time once.
+        phases = without_starved(phases, taken) if kept_off.workers_only and phases else phases
     if phases is None:
         rest.take_all("unknown", "no-stacks")
         return
     for reason, most in seen_copies(gpu, phases).items():
         rest.take("copy", reason, most)
+    if untold(run):
+        rest.take("unknown", "no-processes", phases.get("data_wait", 0.0))
     for phase, reason in DATA_PHASES.items():
         rest.take("data", _late(run, reason), phases.get(phase, 0.0))
     rest.take("comm", "waiting", phases.get("grad_sync", 0.0))
@@ -186,7 +195,7 @@ def _idle(gpu: GpuSignals, run: RunSignals, rest: _Rest) -> None:
 def _own_work(gpu: GpuSignals, run: RunSignals, phases: Mapping[str, float], rest: _Rest) -> None:
     """The job's own Python, what is seen to be Python first. A wait for another thread or process
     of the job is not it: what that one does is not in this stack, so it stays unknown."""
-    plain = plain_lines(gpu, run, phases)
+    plain = plain_lines(gpu, run, phases, rest.left)
     own = {**phases, "user": phases.get("user", 0.0) - waits_unseen(run) - plain.share}
     for phase, reason in HOST_PHASES.items():
         rest.take("host", _late(run, reason), own.get(phase, 0.0))

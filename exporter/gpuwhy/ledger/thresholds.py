@@ -11,10 +11,18 @@ between, either answer is right, so the threshold stands in the middle."""
 UNKNOWN_RATIO = 0.115
 """``unknown`` is the answer where it is the largest loss and would be a cause by its size."""
 
+SUM_RATIO = 0.15
+"""A cause too small to be named and ``unknown``, which may be more of it, together: a loss that
+must be named. Then ``none`` is not proven, and the answer is ``unknown``."""
+
 # -- busy time -----------------------------------------------------------------------------------
 
 THROTTLE_FLOOR = 0.01
 """Clocks move in steps of 15 MHz (0.8 % of 1980): less is no loss."""
+
+WORKS_THROUGHOUT = 0.9
+"""Busy share from which a card of unknown limits may run at a lower clock all the time; one that
+rests in between is let up to its full clock."""
 
 SWITCHING_COST = 0.06
 SWITCHING_SHARE = 0.10
@@ -75,7 +83,7 @@ memory carry a job's whole input in one or two hundredths of its time. Less traf
 no sign of other copies."""
 
 COPY_EXPLAINS = 0.4
-"""Share of the host's time in unexplained C calls that the copies must fill to be called copies."""
+"""Share of the idle time behind unexplained C calls that copies must fill to be what it was."""
 
 DISPATCH_CPU = 0.80
 """Cores that the rank must use to be dispatching as fast as it can."""

@@ -72,15 +72,16 @@ def _held(key: Any, window: Window, entries: Sequence[Entry]) -> Verdict:
     blind = cannot_see(window, _sources(entries))
     losses = accounts if accounts else losses_from_phases(window)
     causes = [_cause(account, losses, window) for account in _named(losses)]
+    cause = answer(losses, blind, window)
     return {
         **_identity(window.last_row.gpu),
         "run": run,
         "rank": rank,
         "pid": pid,
-        "cause": answer(losses, blind, window),
+        "cause": cause,
         "causes": causes,
         "accounts": {a: round(accounts[a], 4) for a in ACCOUNTS if a in accounts},
-        "cannot_see": _with_deciding(blind, window, losses),
+        "cannot_see": _with_deciding(blind, window) if cause == "unknown" else blind,
     }
 
 
@@ -94,17 +95,30 @@ def _named(losses: dict[str, float]) -> list[str]:
 
 
 def answer(losses: dict[str, float], blind: list[dict[str, str]], window: Window) -> str:
-    """The one word: the first cause, ``none``, or ``unknown`` where what is not known is larger."""
+    """The one word: the first cause, ``none``, or ``unknown`` where what is not known is larger, or
+    would make a loss to be told of the largest cause that is too small to be named."""
     named = _named(losses)
     largest = losses.get(named[0], 0.0) if named else 0.0
+    if window.last_row.gpu is None:  # how much of a wait reached the GPU is not known
+        largest = min(largest, th.SUM_RATIO)
     if losses.get("unknown", 0.0) >= max(th.UNKNOWN_RATIO, largest):
         return "unknown"
     if named:
         return named[0]
+    if _may_be_more(losses, window):
+        return "unknown"
     missing = {b["signal"] for b in blind}
     if window.last_row.gpu is None and ("stacks" in missing or window.last.holds_gpu):
         return "unknown"
     return "none"
+
+
+def _may_be_more(losses: dict[str, float], window: Window) -> bool:
+    """Might the largest loss that is no information, and what is not known, be one cause?"""
+    unknown = losses.get("unknown", 0.0)
+    faults = [c for c in CAUSES if c in losses and (c, _reason(c, window)) != INFORMATION]
+    known = max((losses[c] for c in faults), default=0.0)
+    return unknown > 0 and known + unknown >= th.SUM_RATIO
 
 
 def _cause(account: str, losses: dict[str, float], window: Window) -> Verdict:
@@ -147,12 +161,10 @@ def confidence(account: str, losses: dict[str, float], window: Window) -> float:
     return round(max(0.05, min(0.99, (0.4 + 0.6 * size) * known * (0.7 + 0.3 * length))), 2)
 
 
-def _with_deciding(
-    blind: list[dict[str, str]], window: Window, losses: dict[str, float]
-) -> list[dict[str, str]]:
-    """Where ``unknown`` weighs, the signal whose absence left it so must be in the list."""
+def _with_deciding(blind: list[dict[str, str]], window: Window) -> list[dict[str, str]]:
+    """The signal whose absence left most of it unknown must be in the list."""
     reasons = {r: v for (a, r), v in window.reasons().items() if a == "unknown"}
-    if losses.get("unknown", 0.0) < th.UNKNOWN_RATIO or not reasons:
+    if not reasons:
         return blind
     reason = max(reasons, key=lambda r: reasons[r])
     signal = UNKNOWN_SIGNALS.get(reason, "evidence")

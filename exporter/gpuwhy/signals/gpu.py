@@ -71,18 +71,12 @@ COPY_S = 2.0
 """A step with a large copy may last a second: traffic is averaged this far to either side."""
 
 
-def copy_traffic(track: GpuTrack, start: float, end: float) -> float | None:
-    """PCIe bytes/s in both directions together around [start, end)."""
-    near = activity(track, start - COPY_S, end + COPY_S)
-    tx, rx = near["pcie_tx"], near["pcie_rx"]
-    return None if tx is None or rx is None else tx + rx
-
-
 def gpu_signals(track: GpuTrack, second: int, wave: Wave | None) -> GpuSignals:
     """Put together what is known of the GPU in [second, second + 1)."""
     start, end = float(second), second + 1.0
     samples = track.samples.between(start, end)
     seen = activity(track, start, end)
+    near = activity(track, start - COPY_S, end + COPY_S)
     share, source = busy(track, start, end)
     # Idle clocks are not what work runs at: leave them out where there is a choice.
     clocks = [s.get("sm_mhz") for s in samples if not int(s.get("reasons", 0)) & 1]
@@ -111,7 +105,8 @@ def gpu_signals(track: GpuTrack, second: int, wave: Wave | None) -> GpuSignals:
         dram=seen["dram"],
         pcie_tx=seen["pcie_tx"],
         pcie_rx=seen["pcie_rx"],
-        copy_traffic=copy_traffic(track, start, end),
+        copied_in=near["pcie_rx"],
+        copied_out=near["pcie_tx"],
         nvlink_tx=seen["nvlink_tx"],
         nvlink_rx=seen["nvlink_rx"],
         power_w=power,

@@ -42,7 +42,8 @@ class RankActivity:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Share of time resident in a collective, waiting; how it was told; who is waited for."""
+    """Share of time resident in a collective, waiting; how it was told; who is waited for. Told by
+    ``lockstep``, a share of 0 says only that it waits no longer than its peers."""
 
     share: float
     how: str
@@ -70,7 +71,7 @@ def waiting(ranks: Sequence[RankActivity]) -> dict[object, Waiting]:
                 out[rank.key] = over_link
                 continue
         if share is not None:
-            how = "peers" if field else "lockstep"
+            how = "peers" if field and (share > 0 or not may_exchange(rank)) else "lockstep"
             out[rank.key] = Waiting(share, how, reference.key if share > 0 else None)
     return out
 
@@ -87,6 +88,14 @@ def exchange(rank: RankActivity) -> Waiting | None:
     return Waiting(_mixture(rank.busy, rank.sm), "link", None)
 
 
+def may_exchange(rank: RankActivity) -> bool:
+    """May all ranks alike wait for the link, for all that is known? Only its traffic or the SMs'
+    activity rules that out: being no worse than a peer does not."""
+    if rank.pcie is not None and rank.pcie < LINK_TRAFFIC:
+        return False
+    return rank.sm is None or _mixture(rank.busy or 0.0, rank.sm) >= BUSY_GAP
+
+
 def _mixture(busy: float, sm: float) -> float:
     """The share of collectives in busy time that gives this SM activity."""
     return min(busy, max(0.0, (WORK_SM * busy - sm) / (WORK_SM - SPIN_SM)))
@@ -98,7 +107,8 @@ def signature(rank: RankActivity) -> Waiting | None:
     if rank.busy is None or rank.sm is None or rank.busy < 0.5 or not rank.alone:
         return None
     if rank.sm / rank.busy >= SPIN_DENSITY or max(rank.tensor or 0.0, rank.dram or 0.0) > 0.15:
-        return exchange(rank) or Waiting(0.0, "signature", None)
+        how = "lockstep" if may_exchange(rank) else "signature"
+        return exchange(rank) or Waiting(0.0, how, None)
     return Waiting(_mixture(rank.busy, rank.sm), "signature", None)
 
 

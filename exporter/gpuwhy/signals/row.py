@@ -46,7 +46,8 @@ class GpuSignals:
     dram: float | None = None
     pcie_tx: float | None = None
     pcie_rx: float | None = None
-    copy_traffic: float | None = None  # PCIe both ways, bytes/s, over some seconds
+    copied_in: float | None = None  # PCIe to the device, bytes/s, over some seconds
+    copied_out: float | None = None  # and from it
     nvlink_tx: float | None = None
     nvlink_rx: float | None = None
     power_w: float | None = None

@@ -65,7 +65,7 @@ def run_signals(
         main_cpu=rank.get("main_cpu"),
         run_delay=rank.get("run_delay"),
         worker_cpu=_per_head(contention.total_cpu(loaders), len(loaders)),
-        worker_delay=_average(loaders, "run_delay"),
+        worker_delay=_worker_delay(memory, loaders, second),
         workers_running=_share(loaders, "state", ("R", "D")),
         children_cpu=contention.total_cpu(below),
         queue=crew.queue if crew else None,
@@ -132,6 +132,13 @@ def _collectives(memory: Memory, pid: int, second: int) -> dict[str, Any]:
             out["ahead"] = own - min(counts) > RAS_MARGIN
             out["behind"] = max(counts) - own > RAS_MARGIN and own == min(counts)
     return out
+
+
+def _worker_delay(memory: Memory, loaders: Sequence[Process], second: int) -> float | None:
+    counted = _average(loaders, "run_delay")
+    if counted is not None or not loaders:
+        return counted
+    return contention.unserved(memory.processes, loaders, second)
 
 
 def _per_head(total: float | None, count: int) -> float | None:
