@@ -107,9 +107,10 @@ def test_what_is_no_file_is_refused_before_anything_is_watched(
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
 def test_a_refusal_is_told_as_such(job: int, tmp_path: Path) -> None:
     """Of a tree of processes that may not be read py-spy itself says that there is no Python."""
+    bare = ("setpriv", "--bounding-set=-sys_ptrace")
+    asked = ("profile", "--pid", str(job), "--for", "1s", str(tmp_path / "out.svg"))
     done = subprocess.run(
-        ["setpriv", "--bounding-set=-sys_ptrace", sys.executable, "-m", "gpuwhy", "profile"]
-        + ["--pid", str(job), "--for", "1s", str(tmp_path / "out.svg")],
+        [*bare, sys.executable, "-m", "gpuwhy", *asked],
         capture_output=True, text=True, timeout=90, cwd=ROOT / "exporter", check=False,
     )  # fmt: skip
     assert done.returncode == 1

@@ -125,8 +125,20 @@ def test_free_threaded(proc: Proc, message: str) -> None:
     assert "free-threaded" in explain(42, message, proc.root).why
 
 
+def test_interpreter_newer_than_py_spy_knows(proc: Proc) -> None:
+    """py-spy 0.4.1 on Python 3.15.0: it does not say that the version is why."""
+    (proc.job / "exe").unlink()
+    (proc.job / "exe").symlink_to("/usr/bin/python3.15")
+    refusal = explain(42, NO_PYTHON, proc.root)
+    assert "Python 3.15" in refusal.why
+    assert "upgrade py-spy" in refusal.remedy
+
+
 @pytest.mark.parametrize("message", [NO_PYTHON, NO_INTERPRETER])
 def test_no_python(proc: Proc, message: str) -> None:
+    (proc.job / "exe").unlink()
+    (proc.job / "exe").symlink_to("/opt/trainer")
+    (proc.job / "maps").write_text("7f00-7f01 r-xp 0 00:00 0 /opt/trainer\n")
     refusal = explain(42, message, proc.root)
     assert "no Python interpreter" in refusal.why
     assert refusal.remedy

@@ -16,6 +16,7 @@ from pathlib import Path
 from gpuwhy.observe import procfs
 
 PROC = Path("/proc")
+_NOT_FOUND = re.compile(r"Failed to find (?:python version|a python interp)|No python processes")
 _SYS_PTRACE = 1 << 19  # CAP_SYS_PTRACE, linux/capability.h
 _GRANT = (
     "give gpuwhy CAP_SYS_PTRACE: run it as root, in Docker --cap-add SYS_PTRACE, in Kubernetes"
@@ -53,14 +54,19 @@ def explain(pid: int, messages: str, proc: Path = PROC) -> Refusal:
             "upgrade py-spy beside gpuwhy (pip install -U py-spy), or run the job on another"
             " Python version",
         )
-    if _is_free_threaded(pid, proc):
+    if (_python(pid, proc) or "").endswith("t"):
         return Refusal(
             f"process {pid} runs a free-threaded Python, which py-spy cannot read",
             "run the job on the usual build of Python (python3.N, not python3.Nt)",
         )
-    if re.search(
-        r"Failed to find (?:python version|a python interp)|No python processes", messages
-    ):
+    if _NOT_FOUND.search(messages) and (version := _python(pid, proc)):
+        return Refusal(
+            f"process {pid} runs Python {version}, and this py-spy does not find its interpreter",
+            "upgrade py-spy beside gpuwhy (pip install -U py-spy): it may be older than this"
+            " Python; if it is the newest, run the job on another build of Python, not a stripped"
+            " or static one",
+        )
+    if _NOT_FOUND.search(messages):
         return Refusal(
             f"process {pid} has no Python interpreter in sight",
             "none if it has just started or is no Python program; a stripped, static or embedded"
@@ -149,15 +155,16 @@ def _unreadable(pid: int, proc: Path) -> str | None:
     return found[0]
 
 
-def _is_free_threaded(pid: int, proc: Path) -> bool:
-    """``python3.13t`` itself, or a ``libpython3.13t.so`` in its memory map."""
+def _python(pid: int, proc: Path) -> str | None:
+    """ "3.14", or "3.14t", by the name of the executable or of the library in the memory map."""
     base = proc / str(pid)
     try:
         name = (base / "exe").readlink().name
     except OSError:
-        return False
+        return None
     maps = procfs.read_text(base / "maps") or ""
-    return bool(re.search(r"^python3\.\d+t$", name) or re.search(r"/libpython3\.\d+t\.so", maps))
+    found = re.search(r"^python(3\.\d+t?)$", name) or re.search(r"/libpython(3\.\d+t?)\.so", maps)
+    return found[1] if found else None
 
 
 def _first_lines(messages: str) -> str:
