@@ -34,6 +34,7 @@ PCI = {
     "sys/bus/pci/devices/0000:01:00.0/vendor": "0x10de\n",
     "sys/bus/pci/devices/0000:01:00.0/class": "0x030200\n",
 }
+FREE_THREADED = {"proc/4242/maps": "7f r-xp /usr/lib/libpython3.13t.so.1.0\n"}
 NO_CAPABILITIES = {"proc/self/status": "CapEff:\t0000000000000000\n"}
 GPU_KINDS = ("gpu_info", "gpu_processes")
 
@@ -127,8 +128,7 @@ WRONG: dict[str, list[tuple[str, str, Make]]] = {
         ),
     ],
     "memory-reads": [
-        ("failed", "seccomp", lambda root: host(root, reads_memory=lambda: False)),
-        ("not-applicable", "C library", lambda root: host(root, reads_memory=lambda: None)),
+        ("failed", "seccomp", lambda root: host(root, reads_memory=lambda: "")),
     ],
     "stacks": [
         (
@@ -155,11 +155,13 @@ WRONG: dict[str, list[tuple[str, str, Make]]] = {
         (
             "failed",
             "free-threaded",
-            lambda root: host(
-                root, files={"proc/4242/maps": "7f r-xp /usr/lib/libpython3.13t.so.1.0\n"}
-            ),
+            lambda root: host(root, files=FREE_THREADED, without=("stack",)),
         ),
-        ("failed", "Python 3.19", lambda root: host(root, processes(python="3.19"))),
+        (
+            "failed",
+            "Python 3.19",
+            lambda root: host(root, processes(python="3.19"), without=("stack",)),
+        ),
         ("not-applicable", "no training job", lambda root: host(root, without=("processes",))),
     ],
     "environment": [
@@ -320,6 +322,18 @@ def test_cgroup_version_1_and_cdi_will_do(tmp_path: Path) -> None:
     )
     assert CHECK["cgroup"](made) == Result("ok", "version 1")
     assert CHECK["nvidia-container-runtime"](made) == Result("ok", "CDI")
+
+
+def test_an_interpreter_whose_stacks_were_read_is_well(tmp_path: Path) -> None:
+    """py-spy 0.4.3 came out before Python 3.15.0, and reads it."""
+    for name, files, python in (("new", {}, "3.19"), ("free", FREE_THREADED, "3.13")):
+        made = host(tmp_path / name, processes(python=python), files=files)
+        assert CHECK["interpreter"](made) == Result("ok", python)
+
+
+def test_the_second_way_of_reading_memory_will_do(tmp_path: Path) -> None:
+    result = CHECK["memory-reads"](host(tmp_path, reads_memory=lambda: "/proc/PID/mem"))
+    assert (result.state, "process_vm_readv is refused" in result.found) == ("ok", True)
 
 
 def test_a_source_that_came_back_is_well(tmp_path: Path) -> None:

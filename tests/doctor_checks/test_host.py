@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import platform
 import socket
+import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from gpuwhy.doctor_checks import host
 
@@ -25,8 +29,41 @@ def test_a_port_is_free_or_taken() -> None:
     assert host.port_free(port)
 
 
-def test_memory_of_a_process_can_be_read_by_the_same_call_as_py_spy_uses() -> None:
-    assert host.reads_memory() is True
+def test_memory_of_a_process_can_be_read_in_the_ways_of_py_spy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert host.reads_memory() == "process_vm_readv"
+    monkeypatch.setattr(host, "_by_call", lambda _: False)
+    assert host.reads_memory() == "/proc/PID/mem"
+
+
+SECCOMP = """
+import ctypes, struct, sys
+sys.path.insert(0, sys.argv[1])
+from gpuwhy.doctor_checks.host import reads_memory
+step = struct.Struct("HBBI").pack
+code = step(0x20, 0, 0, 0) + step(0x15, 0, 1, 310)  # load the call's number; is it ours?
+code += step(6, 0, 0, 0x00050001) + step(6, 0, 0, 0x7FFF0000)  # EPERM, else allow
+program = ctypes.create_string_buffer(code)
+class Filter(ctypes.Structure):
+    _fields_ = [("length", ctypes.c_ushort), ("steps", ctypes.c_void_p)]
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
+filter = Filter(4, ctypes.addressof(program))
+assert libc.prctl(22, 2, ctypes.byref(filter)) == 0  # PR_SET_SECCOMP, SECCOMP_MODE_FILTER
+print(reads_memory())
+"""
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the number of the call is x86-64's")
+def test_a_seccomp_filter_leaves_the_second_way() -> None:
+    exporter = Path(host.__file__).parents[2]
+    told = subprocess.run(
+        [sys.executable, "-c", SECCOMP, exporter], capture_output=True, text=True, check=False
+    )
+    if told.returncode and "prctl(22" in told.stderr:
+        pytest.skip("no seccomp filter can be set here")
+    assert told.stdout.strip() == "/proc/PID/mem", told.stderr
 
 
 def test_the_clock_and_the_disk_answer() -> None:

@@ -70,20 +70,35 @@ def can_open(path: Path) -> bool:
     return True
 
 
-def reads_memory() -> bool | None:
-    """Whether ``process_vm_readv(2)`` works at all, tried on ourselves; None without the call."""
+def reads_memory() -> str:
+    """The way in which a process's memory can be read, tried on ourselves in the order of py-spy's:
+    ``process_vm_readv(2)``, else ``/proc/PID/mem``; "" where neither works."""
     text = ctypes.create_string_buffer(b"seen")
+    if _by_call(text):
+        return "process_vm_readv"
+    return "/proc/PID/mem" if _by_file(text) else ""
+
+
+def _by_call(text: ctypes.Array[ctypes.c_char]) -> bool:
     copy = ctypes.create_string_buffer(len(text))
     local = (ctypes.c_void_p * 2)(ctypes.addressof(copy), len(text))  # struct iovec
     remote = (ctypes.c_void_p * 2)(ctypes.addressof(text), len(text))
     try:
         call = ctypes.CDLL(None, use_errno=True).process_vm_readv
     except (OSError, AttributeError):
-        return None
+        return False
     call.restype = ctypes.c_ssize_t
     flags = ctypes.c_ulong(0)
     done = call(os.getpid(), local, ctypes.c_ulong(1), remote, ctypes.c_ulong(1), flags)
     return bool(done == len(text))
+
+
+def _by_file(text: ctypes.Array[ctypes.c_char]) -> bool:
+    try:
+        with Path("/proc/self/mem").open("rb", buffering=0) as memory:
+            return os.pread(memory.fileno(), len(text), ctypes.addressof(text)) == text.raw
+    except OSError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -105,7 +120,7 @@ class Host:
     port_free: Callable[[int], bool] = port_free
     free_bytes: Callable[[Path], int] = free_bytes
     can_open: Callable[[Path], bool] = can_open
-    reads_memory: Callable[[], bool | None] = reads_memory
+    reads_memory: Callable[[], str] = reads_memory
     py_spy: Callable[[], tuple[str, str] | None] = lambda: None  # path, version
 
     def path(self, name: str) -> Path:

@@ -18,7 +18,7 @@ from gpuwhy.doctor_checks.host import Host
 
 SYS_PTRACE = 19  # capabilities(7), linux/capability.h
 DAC_READ_SEARCH = 2
-NEWEST_PYTHON = (3, 14)  # that py-spy 0.4.3 reads
+NEWEST_PYTHON = (3, 15)  # that py-spy 0.4.3 reads
 STACKS = "Python stacks: phases, functions with file and line, steps, the input queue"
 NO_JOB = "no training job in sight"
 RIGHTS = (
@@ -58,18 +58,16 @@ def ptrace_rights(host: Host) -> Result:
 
 
 def memory_reads(host: Host) -> Result:
-    """Whether a seccomp filter forbids ``process_vm_readv``."""
-    works = host.reads_memory()
-    if works is None:
-        return not_applicable("this C library has no process_vm_readv")
-    if not works:
+    """Whether a seccomp filter forbids both ways of reading a process's memory."""
+    way = host.reads_memory()
+    if not way:
         return failed(
-            "process_vm_readv is refused even on ourselves (seccomp)",
+            "process_vm_readv and /proc/PID/mem are refused even on ourselves (seccomp)",
             STACKS,
             "in a container: --security-opt seccomp=unconfined, or a profile that allows "
             "process_vm_readv (Docker's default does from kernel 4.8 on)",
         )
-    return ok()
+    return ok("" if way == "process_vm_readv" else f"through {way}: process_vm_readv is refused")
 
 
 def attach(host: Host) -> Result:
@@ -77,9 +75,7 @@ def attach(host: Host) -> Result:
     ranks = host.ranks()
     if not ranks:
         return not_applicable(NO_JOB)
-    sampled = {o["pid"] for o in host.kind("stack")}
-    refused = host.refusals("stacks")
-    dark = [rank for rank in ranks if rank["pid"] not in sampled]
+    refused, dark = host.refusals("stacks"), _dark(host)
     if not dark:
         return ok(f"{len(ranks)} processes")
     first = refused.get(dark[0]["pid"])
@@ -90,18 +86,20 @@ def attach(host: Host) -> Result:
 
 
 def interpreter(host: Host) -> Result:
-    """Whether the jobs' interpreters are ones that py-spy can read."""
+    """Whether the jobs' interpreters are ones that py-spy can read. One that was read is: a newer
+    py-spy may know more than we do."""
     ranks = host.ranks()
     if not ranks:
         return not_applicable(NO_JOB)
-    free = [rank for rank in ranks if _free_threaded(host, rank["pid"])]
+    dark = _dark(host)
+    free = [rank for rank in dark if _free_threaded(host, rank["pid"])]
     if free:
         return failed(
             f"{_named(free)}: free-threaded Python, which py-spy cannot read",
             f"of these jobs: {STACKS}",
             "run the job under the ordinary build of Python (python3.13, not python3.13t)",
         )
-    new = [rank for rank in ranks if _version(rank) > NEWEST_PYTHON]
+    new = [rank for rank in dark if _version(rank) > NEWEST_PYTHON]
     if new:
         return failed(
             f"{_named(new)}: Python {new[0]['python']} is newer than py-spy knows",
@@ -153,6 +151,12 @@ def nccl_ras(host: Host) -> Result:
         or "NCCL 2.24 or newer without NCCL_RAS_ENABLE=0; in containers: the job's network "
         "namespace (docker run --network host)",
     )
+
+
+def _dark(host: Host) -> list[dict[str, Any]]:
+    """The training processes of which no stack was read."""
+    sampled = {o["pid"] for o in host.kind("stack")}
+    return [rank for rank in host.ranks() if rank["pid"] not in sampled]
 
 
 def _named(ranks: list[dict[str, Any]]) -> str:
