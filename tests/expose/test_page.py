@@ -114,6 +114,13 @@ def test_nothing_of_a_job_or_a_notification_becomes_markup() -> None:
     assert "&lt;script&gt;alert" in html
 
 
+def test_a_notification_has_its_lines() -> None:
+    told = Notification("", "firing", "GPUDataStarved", "warning", "r", "short", "one\nNext: two")
+    html = page.render(view(), [told])
+    check(html)
+    assert "short<br>one<br>Next: two</li>" in html
+
+
 @pytest.mark.parametrize(
     ("shown", "said"),
     [
@@ -175,7 +182,7 @@ def test_gpus_with_the_same_verdict_are_told_once_with_the_cost_of_all() -> None
     html = page.render(judged(*entries, entry(4, "job", "none")), [])
     check(html)
     assert html.count("waiting for the input pipeline") == 1
-    assert "GPU 0-3, ranks 0-3: waiting for the input pipeline" in html
+    assert "GPUs 0-3, ranks 0-3: waiting for the input pipeline" in html
     assert "Evidence of GPU 3, rank 3." in html
     assert "35 % of the time, 85 of 244 GPU-seconds; 3.50 an hour" in html
     assert "5 GPUs: 4 data, 1 healthy" in html

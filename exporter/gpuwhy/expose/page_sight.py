@@ -1,4 +1,4 @@
-"""What cannot be seen, why, and the remedy; the sources; notifications without a receiver."""
+"""What cannot be seen, why, and the remedy; the sources; notifications."""
 
 from __future__ import annotations
 
@@ -79,17 +79,19 @@ def _said(report: Mapping[str, Any]) -> str:
 
 
 def notifications(found: Sequence[Notification]) -> Iterator[str]:
-    """Those that Alertmanager had nobody to send to, newest first; nothing where there are none."""
+    """Those that Alertmanager had nobody to send to, and word of receivers that fail, newest first;
+    nothing where there are none."""
     if not found:
         return
-    yield "<h2>Notifications without a receiver</h2>"
-    yield "<p>No receiver is configured in Alertmanager, so they are shown here.</p>"
+    yield "<h2>Notifications</h2>"
+    yield "<p>What Alertmanager has no receiver for, and word of receivers that fail.</p>"
     yield '<ul class="notifications">'
     for one in found:
         run = f" run {code(one.run)}" if one.run else ""
+        lines = "<br>".join(map(text, (one.summary, *one.description.splitlines())))
         yield (
             f'<li><time datetime="{text(one.received)}">{text(one.received)}</time> '
             f"{text(one.status)} <strong>{text(one.name)}</strong> {text(one.severity)}{run}: "
-            f"{text(one.summary)}<br>{text(one.description)}</li>"
+            f"{lines}</li>"
         )
     yield "</ul>"

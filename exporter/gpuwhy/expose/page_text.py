@@ -58,11 +58,12 @@ def gpu_name(entry: Entry) -> str:
 
 
 def names(entries: Sequence[Entry]) -> str:
-    """``GPU 0-3, ranks 0-3`` of several, ``GPU 0, rank 0`` of one; not yet escaped."""
+    """``GPUs 0-3, ranks 0-3`` of several, ``GPU 0, rank 0`` of one; not yet escaped."""
     if len(entries) == 1 or any(entry.get("mig") or entry["gpu"] is None for entry in entries):
         name = ", ".join(dict.fromkeys(gpu_name(entry) for entry in entries))
     else:
-        name = f"GPU {ranges(entry['gpu'] for entry in entries)}"
+        gpus = {entry["gpu"] for entry in entries}
+        name = f"GPU{'s' if len(gpus) > 1 else ''} {ranges(gpus)}"
     ranks = [entry["rank"] for entry in entries if entry["rank"] is not None]
     if ranks:
         name += f", rank{'s' if len(ranks) > 1 else ''} {ranges(ranks)}"
