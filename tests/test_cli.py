@@ -98,6 +98,16 @@ def test_config_check(tmp_path: Path, capsys: Output) -> None:
     assert f"{path}:2: unknown key 'fro'; did you mean 'for'?" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["web.token-file", "recording", "web.config.file"])
+def test_config_check_reads_the_files_that_are_named(
+    tmp_path: Path, capsys: Output, option: str
+) -> None:
+    config = tmp_path / "gpuwhy.yml"
+    config.write_text(f"{option}: {tmp_path}/none\n")
+    assert call("serve", "--config.check", "--config", config) == 2
+    assert f"{tmp_path}/none" in capsys.readouterr().err
+
+
 def test_config_check_reads_the_web_configuration(tmp_path: Path, capsys: Output) -> None:
     web = tmp_path / "web.yml"
     web.write_text("basic_auth_users: {a: plain}\n")

@@ -300,11 +300,10 @@ def _run(parser: Parser, arguments: argparse.Namespace) -> int:
 
 
 def _check_config(loaded: Settings, config: Path | None) -> int:
-    """Say that the settings hold; the web configuration is read as well."""
-    if loaded.web_config_file:
-        from gpuwhy.commands import serve
+    """Say that the settings hold; the files that they name are read as well."""
+    from gpuwhy.commands import serve
 
-        serve.check_web_config(loaded.web_config_file)
+    serve.check_files(loaded)
     path = config or os.environ.get(settings.CONFIG_VARIABLE)
     print(f"{path}: good" if path else "good (no configuration file given)")
     return ANSWERED
