@@ -212,6 +212,21 @@ def test_namespace_of_a_pod(tree: ProcTree, source: ProcessSource) -> None:
     )
 
 
+def test_a_clock_that_is_set_takes_the_starts_with_it(tree: ProcTree) -> None:
+    """A step back by an hour makes nobody younger."""
+    booted = 1000.0
+    census = Census(str(tree.root), lambda: booted)
+    tree.add(10, ["python3", "train.py"], age=100.0)
+    before = census.update(tree.now, (), frameworks=True)[10].start
+    booted -= 3600.0
+    tree.add(11, ["python3", "train.py"], age=50.0)
+    table = census.update(tree.now - 3600.0, (), frameworks=True)
+    assert table[10].start == before - 3600.0
+    assert table[11].start - table[10].start == pytest.approx(50.0, abs=0.1)
+    booted += 0.1
+    assert census.update(tree.now - 3600.0, (), frameworks=True)[10].start == before - 3600.0
+
+
 def test_old_processes_of_no_interest_are_seldom_read(
     tree: ProcTree, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -48,6 +48,7 @@ def trial(settings: Settings, for_s: float = TRIAL_S) -> list[Observation]:
     end = time.monotonic() + for_s
     try:
         with (
+            live.ending_on_sigterm(),
             live.Progress(sys.stderr, for_s, "looking at this host") as progress,
             live.observing(settings) as batches,
         ):

@@ -11,6 +11,7 @@ from types import FrameType
 from typing import TextIO
 
 from gpuwhy.evidence.terminal import printable
+from gpuwhy.observe import supervisor
 from gpuwhy.observe.observation import Observation
 from gpuwhy.pipeline import Pipeline
 from gpuwhy.settings import Settings
@@ -159,8 +160,6 @@ class Progress:
 
 def observing(settings: Settings) -> AbstractContextManager[Iterator[list[Observation]]]:
     """Batches of what is observed on this host, at least two a second, looking closely."""
-    from gpuwhy.observe import supervisor
-
     return supervisor.observe({"pace": "close", "max_overhead": settings.max_overhead})
 
 

@@ -7,7 +7,7 @@ with thousands of processes a full look takes longer than all of ours.
 from __future__ import annotations
 
 import pwd
-from collections.abc import Container
+from collections.abc import Callable, Container
 from pathlib import Path
 
 from gpuwhy.observe import cgroup, identity, procfs
@@ -15,6 +15,8 @@ from gpuwhy.observe.family import Process, is_multiprocessing_child
 
 YOUNG_S = 60.0
 """What is younger may still become something else (exec), or load its framework."""
+STEP_S = 0.5
+"""A clock that is only slewed stays closer to the time since boot, which is slewed with it."""
 ROUNDS = 30
 """Older ones are read once in so many updates, to notice a reused PID."""
 _NAMESPACE = "root/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -23,10 +25,11 @@ _NAMESPACE = "root/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 class Census:
     """The table of processes under ``proc`` (``/proc``, or a tree like it)."""
 
-    def __init__(self, proc: str = "/proc") -> None:
+    def __init__(self, proc: str = "/proc", booted: Callable[[], float] = procfs.booted_at) -> None:
         self.proc = proc
         self.table: dict[int, Process] = {}
         self._boot = procfs.boot_time(proc)
+        self._booted, self._clock = booted, booted()
         self._next_look: dict[int, float] = {}
         self._round = 0
 
@@ -35,6 +38,7 @@ class Census:
         whether Python or not; with ``frameworks``, what Python processes have loaded is looked for.
         """
         self._round += 1
+        self._follow_clock()
         pids = procfs.pids(self.proc)
         for pid in self.table.keys() - pids:
             self._drop(pid)
@@ -43,6 +47,18 @@ class Census:
             if known is None or self._is_due(known, now) or pid in wanted:
                 self._read(pid, now, pid in wanted, frameworks)
         return self.table
+
+    def _follow_clock(self) -> None:
+        """When the clock is set, every process has started by the new one: else a job would be
+        younger than nothing after a step back, and no job for as long."""
+        step = self._booted() - self._clock
+        if abs(step) < STEP_S:
+            return
+        self._clock += step
+        self._boot += step
+        for process in self.table.values():
+            process.start += step
+            self._next_look[process.pid] += step
 
     def base(self, pid: int) -> str:
         """The folder of a process."""

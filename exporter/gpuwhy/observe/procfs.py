@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import socket
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,6 +109,11 @@ def boot_time(proc: str) -> float:
     """Unix seconds at which the host booted, or 0.0 where it is not told."""
     found = re.search(r"^btime ([0-9]{1,20})\b", read_text(f"{proc}/stat") or "", re.MULTILINE)
     return float(found[1]) if found else 0.0
+
+
+def booted_at() -> float:
+    """Unix seconds at which the host booted, by the clock as it is set now."""
+    return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 def read_stat(base: str) -> Stat | None:
