@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +48,20 @@ def test_html(tmp_path: Path, capsys: Output) -> None:
     assert page.read_text().startswith("<!doctype html>")
     assert main(["trace", str(trace), "--html", str(tmp_path / "no" / "x.html")]) == 1
     assert "cannot write" in capsys.readouterr().err
+
+
+def test_a_full_disk_leaves_the_older_page(tmp_path: Path, capsys: Output) -> None:
+    page = tmp_path / "report.html"
+    page.write_text("older")
+    trace = busy_steps().write(tmp_path / "a.json")
+    command = f"ulimit -f 1; exec {sys.executable} -m gpuwhy trace {trace} --html {page}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "cannot write" in done.stderr and "choose a path with room" in done.stderr
+    assert page.read_text() == "older"
+    assert {path.name for path in tmp_path.iterdir()} == {"report.html", "a.json"}
+    assert main(["trace", str(trace), "--html", "/dev/full"]) == 1
+    assert "No space left" in capsys.readouterr().err
 
 
 def test_single_kernels(tmp_path: Path, capsys: Output) -> None:

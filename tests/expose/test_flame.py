@@ -177,6 +177,12 @@ def test_an_answer_is_bounded_and_keeps_what_is_frequent(monkeypatch: pytest.Mon
     assert flame._bounded(b"a 1\nbb 20\nc 3\n") == b"bb 20\nc 3\n"
 
 
+def test_no_room_for_stacks_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flame.tempfile, "tempdir", "/proc")
+    with pytest.raises(RefusedError, match="remedy: room and rights in /proc"):
+        flame.take(7, 1, threading.Event(), threading.Event())
+
+
 def test_a_profile_error_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: Any, **__: Any) -> int:
         raise flame.ProfileError("py-spy is missing; remedy: install it")

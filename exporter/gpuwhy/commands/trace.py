@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -131,7 +132,15 @@ def _print(made: dict[str, Any]) -> None:
 
 
 def _write(page: Path, document: str) -> None:
+    """Whole or not at all, where it is a file; a device (``/dev/stdout``) is written into."""
+    in_place = page.exists() and not page.is_file()
+    target = page if in_place else page.with_name(f".{page.name}.{os.getpid()}.partial")
     try:
-        page.write_text(document, encoding="utf-8")
+        target.write_text(document, encoding="utf-8")
+        if not in_place:
+            target.replace(page)
     except OSError as error:
-        raise CommandError(f"cannot write {page}: {error.strerror or error}", NOTHING) from error
+        if not in_place:
+            target.unlink(missing_ok=True)
+        why = f"{error.strerror or error}; choose a path with room and rights"
+        raise CommandError(f"cannot write {page}: {why}", NOTHING) from error

@@ -58,13 +58,16 @@ def take(pid: int, seconds: float, given_up: threading.Event, ended: threading.E
             raise GivenUpError
 
     log.info("flame graph asked for", extra={"pid": pid, "seconds": seconds})
-    with tempfile.TemporaryDirectory(prefix="gpuwhy-") as folder:
-        path = Path(folder) / "stacks.raw"
-        try:
+    try:
+        with tempfile.TemporaryDirectory(prefix="gpuwhy-") as folder:
+            path = Path(folder) / "stacks.raw"
             profile(pid, seconds, path, progress=look)
-        except ProfileError as error:
-            raise RefusedError(502, str(error)) from error
-        return _bounded(path.read_bytes())
+            return _bounded(path.read_bytes())
+    except ProfileError as error:
+        raise RefusedError(502, str(error)) from error
+    except OSError as error:
+        remedy = f"remedy: room and rights in {tempfile.gettempdir()}, or another TMPDIR"
+        raise RefusedError(502, f"no stacks can be kept: {error.strerror}; {remedy}") from error
 
 
 def _bounded(stacks: bytes) -> bytes:
