@@ -36,6 +36,7 @@ from gpuwhy.observe import (
     infiniband,
     interning,
     nccl_ras_answer,
+    numa,
     procfs,
     pyspy_formats,
     pyspy_refusal,
@@ -141,6 +142,7 @@ def every_file() -> Iterator[None]:
         mock.patch.object(procfs, "read_text", lambda path: Files.text),
         mock.patch.object(cgroup, "read_text", lambda path: Files.text),
         mock.patch.object(host, "read_text", lambda path: Files.text),
+        mock.patch.object(numa, "read_text", lambda path: Files.text),
         mock.patch.object(infiniband, "_text", lambda path: Files.text.strip()),
         mock.patch.object(job_command, "read_bytes", lambda path: Files.data),
     ):

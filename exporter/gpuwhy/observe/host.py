@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from gpuwhy.observe import numa
 from gpuwhy.observe.observation import Observation
 from gpuwhy.observe.procfs import (
     PAGE,
@@ -74,8 +75,8 @@ class HostSource:
         return psi
 
     def _numa(self) -> list[dict[str, Any]]:
-        online = parse_cpu_list(read_text(f"{self._nodes}/online") or "")
-        return [self._node(number) for number in sorted(online)] if len(online) > 1 else []
+        online = numa.online(Path(self._nodes))
+        return [self._node(number) for number in online] if len(online) > 1 else []
 
     def _node(self, number: int) -> dict[str, Any]:
         folder = Path(self._nodes) / f"node{number}"

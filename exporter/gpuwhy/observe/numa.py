@@ -6,15 +6,24 @@ from pathlib import Path
 
 from gpuwhy.observe.procfs import parse_cpu_list, read_text
 
+MOST_NODES = 1 << 10
+"""What kernels are built for: CONFIG_NODES_SHIFT is 10 at most."""
+
+
+def online(nodes: Path) -> list[int]:
+    """The nodes in /sys/devices/system/node; none where the kernel does not tell."""
+    found = parse_cpu_list(read_text(nodes / "online") or "")
+    return sorted(found) if len(found) <= MOST_NODES else []
+
 
 def node_of_cpus(sys: str = "/sys") -> dict[int, int]:
     """CPU -> node; empty on a host with one node, and where the kernel does not tell."""
     nodes = Path(sys) / "devices/system/node"
-    online = parse_cpu_list(read_text(nodes / "online") or "")
-    if len(online) < 2:
+    numbers = online(nodes)
+    if len(numbers) < 2:
         return {}
     return {
         cpu: node
-        for node in online
+        for node in numbers
         for cpu in parse_cpu_list(read_text(nodes / f"node{node}/cpulist") or "")
     }
