@@ -52,9 +52,12 @@ PROGRAMS: Mapping[str, Program] = {
     ),
     "amtool": Program(("amtool",), "prometheus-alertmanager", (0, 27)),
     "docker-compose": Program(("docker-compose",), "docker-compose", (2, 24)),
+    "docker": Program(("docker",), "docker-cli", (23, 0)),
+    "dockerd": Program(("dockerd",), "docker.io", (23, 0)),
+    "containerd": Program(("containerd",), "containerd", (0, 0)),
 }
 """``keep_firing_for`` came with Prometheus 2.42; older Alertmanagers lack secrets in files, older
-Composes ``!reset``. Compose is for tests alone."""
+Composes ``!reset``. Docker is for tests alone."""
 
 
 def programs(*wanted: str) -> dict[str, Path]:
@@ -69,7 +72,7 @@ def programs(*wanted: str) -> dict[str, Path]:
 def find(name: str) -> Path | None:
     """A program of a sufficient version on PATH, else one unpacked before, else None."""
     program = PROGRAMS[name]
-    places = [*os.get_exec_path(), str(PACKAGES / "usr" / "bin")]
+    places = [*os.get_exec_path(), *(str(PACKAGES / "usr" / name) for name in ("bin", "sbin"))]
     for place in places:
         for each in program.names:
             path = Path(place) / each

@@ -1,8 +1,9 @@
-"""A container engine for tests, private to a folder: Podman, with Docker Compose over its socket.
+"""A Docker engine for tests, private to a folder.
 
 There is no registry in reach of the tests: the images that the compose file names are stood in for
 by Debian's own programs, under the same names and tags. Needs root and Debian's packages (see
-``unavailable``); nothing outside the folder is touched.
+``unavailable``); nothing outside the folder is touched, but for rules and a bridge of the network
+that are taken back at the end.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import os
 import shutil
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,31 +21,19 @@ from pathlib import Path
 from scripts.stack import packages
 
 ROOT = Path(__file__).parents[2]
-NEEDED = ("podman", "runc", "mmdebstrap", "busybox", "iptables", "/usr/lib/podman/netavark")
-PACKAGES = "podman runc netavark aardvark-dns catatonit iptables busybox-static mmdebstrap"
-CONTAINERS_CONF = """\
-[containers]
-default_ulimits = ["nofile=10000:10000", "nproc=4096:4096"]
-[engine]
-runtime = "runc"
-cgroup_manager = "cgroupfs"
-events_logger = "file"
-[network]
-network_backend = "netavark"
-network_config_dir = "{folder}/networks"
-"""
-STORAGE_CONF = """\
-[storage]
-driver = "overlay"
-graphroot = "{folder}/storage"
-runroot = "{folder}/run"
-"""
+NEEDED = ("runc", "mmdebstrap", "busybox", "iptables", "iptables-save", "ip")
+PACKAGES = "runc iptables iproute2 busybox-static mmdebstrap"
+BRIDGE = Path("/sys/class/net/docker0")
+FORWARD = Path("/proc/sys/net/ipv4/ip_forward")
+STARTS_S, ENDS_S = 60, 60
 
 
 def unavailable() -> str | None:
     """Why there can be no engine here; None where there can."""
     if os.geteuid() != 0:
-        return "not root: Podman's bridge networks and another user's jobs need it"
+        return "not root: a Docker engine and another user's jobs need it"
+    if BRIDGE.exists():
+        return "a Docker engine is here already, whose network a second one would disturb"
     missing = [program for program in NEEDED if shutil.which(program) is None]
     if missing:
         return f"{', '.join(missing)} not found: apt-get install {PACKAGES}"
@@ -59,16 +47,16 @@ class Engine:
     folder: Path
     environment: Mapping[str, str]
 
-    def podman(self, *arguments: str, check: bool = True, timeout: float = 120) -> str:
-        """Podman's output."""
-        return self._run(["podman", *arguments], check, timeout)
+    def docker(self, *arguments: str, check: bool = True, timeout: float = 120) -> str:
+        """The output of ``docker``, errors included."""
+        return self._run("docker", arguments, check, timeout)
 
     def compose(self, *arguments: str, check: bool = True, timeout: float = 280) -> str:
         """The output of ``docker compose`` at the project's root, errors included."""
-        tool = packages.programs("docker-compose")["docker-compose"]
-        return self._run([str(tool), *arguments], check, timeout)
+        return self._run("docker-compose", arguments, check, timeout)
 
-    def _run(self, command: list[str], check: bool, timeout: float) -> str:
+    def _run(self, program: str, arguments: tuple[str, ...], check: bool, timeout: float) -> str:
+        command = [packages.programs(program)[program], *arguments]
         done = subprocess.run(
             command,
             cwd=ROOT,
@@ -85,63 +73,65 @@ class Engine:
 @contextlib.contextmanager
 def engine(variables: Mapping[str, str]) -> Iterator[Engine]:
     """An engine in a folder of its own; everything of it is gone afterwards."""
-    folder = Path(tempfile.mkdtemp(prefix="engine-"))  # Podman takes paths of 50 characters at most
+    folder = Path(tempfile.mkdtemp(prefix="engine-"))
     # In memory, up to 4 GB: images are some ten thousand small files, made and thrown away.
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4g", "engine", folder], check=True)
     try:
-        with _serving(folder, variables) as found:
+        with _network(), _serving(folder, variables) as found:
             yield found
     finally:
-        subprocess.run(["umount", "-q", folder / "storage/overlay"], check=False)
         subprocess.run(["umount", "--lazy", folder], check=True)
         folder.rmdir()
 
 
 @contextlib.contextmanager
+def _network() -> Iterator[None]:
+    """What the engine does to the host's network is taken back."""
+    rules = {kind: subprocess.check_output([f"{kind}-save"]) for kind in ("iptables", "ip6tables")}
+    forward = FORWARD.read_text()
+    try:
+        yield
+    finally:
+        if BRIDGE.exists():
+            subprocess.run(["ip", "link", "delete", BRIDGE.name], check=True)
+        for kind, saved in rules.items():
+            subprocess.run([f"{kind}-restore"], input=saved, check=True)
+        FORWARD.write_text(forward)
+
+
+@contextlib.contextmanager
 def _serving(folder: Path, variables: Mapping[str, str]) -> Iterator[Engine]:
-    (folder / "networks").mkdir()
     (folder / "config.json").write_text("{}")
-    for name, text in (("containers", CONTAINERS_CONF), ("storage", STORAGE_CONF)):
-        (folder / f"{name}.conf").write_text(text.format(folder=folder))
-    socket = f"unix://{folder}/podman.sock"
+    programs = packages.programs("dockerd", "containerd", "docker", "docker-compose")
+    beside = dict.fromkeys(str(path.parent) for path in programs.values())
     environment = {
         **os.environ,
         **variables,
-        "CONTAINERS_CONF": f"{folder}/containers.conf",
-        "CONTAINERS_STORAGE_CONF": f"{folder}/storage.conf",
-        "BUILDAH_FORMAT": "docker",
-        "DOCKER_BUILDKIT": "0",
-        "DOCKER_HOST": socket,
+        "PATH": os.pathsep.join([*beside, os.environ["PATH"]]),
+        "DOCKER_HOST": f"unix://{folder}/docker.sock",
         "DOCKER_CONFIG": str(folder),
     }
     found = Engine(folder, environment)
-    with (folder / "service.log").open("wb") as log:
-        service = subprocess.Popen(
-            ["podman", "system", "service", "--time=0", socket],
-            env=environment,
-            stdout=log,
-            stderr=log,
-        )
-    ended = threading.Event()
+    command = [
+        *(programs["dockerd"], f"--host={environment['DOCKER_HOST']}"),
+        *(f"--data-root={folder}/data", f"--exec-root={folder}/exec", f"--pidfile={folder}/pid"),
+        "--storage-driver=overlay2",
+    ]
+    with (folder / "engine.log").open("wb") as log:
+        service = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:
-        while not (folder / "podman.sock").exists():
-            assert service.poll() is None, (folder / "service.log").read_text()
+        deadline = time.monotonic() + STARTS_S
+        while "Server Version" not in found.docker("info", check=False):
+            told = (folder / "engine.log").read_text()[-3000:]
+            assert service.poll() is None, told
+            assert time.monotonic() < deadline, told
             time.sleep(0.1)
-        threading.Thread(target=_health, args=(found, ended), daemon=True).start()
         yield found
     finally:
-        ended.set()
-        found.podman("rm", "--all", "--force", "--time=1", check=False)
+        if left := found.docker("ps", "-aq", check=False).split():
+            found.docker("rm", "--force", "--volumes", *left, check=False)
         service.terminate()
-        service.wait(20)
-
-
-def _health(found: Engine, ended: threading.Event) -> None:
-    """Health checks are timers of systemd in Podman, and there is no systemd here."""
-    filters = [f"--filter=health={state}" for state in ("starting", "healthy", "unhealthy")]
-    while not ended.wait(1.0):
-        for container in found.podman("ps", "-q", *filters, check=False).split():
-            found.podman("healthcheck", "run", container, check=False)
+        service.wait(ENDS_S)
 
 
 def make_images(found: Engine) -> None:
@@ -171,7 +161,7 @@ def _import(found: Engine, root: Path, name: str, *changes: str) -> None:
         check=True,
         capture_output=True,
     )
-    found.podman("import", "-q", *(f"--change={change}" for change in changes), str(archive), name)
+    found.docker("import", *(f"--change={change}" for change in changes), str(archive), name)
     archive.unlink()
     shutil.rmtree(root)
 

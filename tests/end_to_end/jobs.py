@@ -140,7 +140,7 @@ def _group(name: str, cores: float) -> Iterator[Path]:
 
 
 def _remove(hierarchy: Path, name: str) -> None:
-    """A group and what Podman has made below it, the deepest first."""
+    """A group and what the engine has made below it, the deepest first."""
     group = hierarchy / name
     for folder in sorted((p for p in group.rglob("*") if p.is_dir()), reverse=True):
         _empty(folder, hierarchy)
@@ -163,7 +163,7 @@ def _empty(group: Path, hierarchy: Path) -> None:
 @contextlib.contextmanager
 def _contained(engine: Engine, run: str, parent: Path, site: Path) -> Iterator[None]:
     """A job in a container whose limit is set above it, as for a pod."""
-    engine.podman(
+    engine.docker(
         *("run", "-d", "--name", run, "--shm-size=256m", f"--cgroup-parent=/{parent.name}"),
         *(f"--env=GPUWHY_RUN={run}", "--env=PYTHONPATH=/site"),
         *(f"--volume={site}:/site:ro", f"--volume={JOB}:/job.py:ro"),
@@ -173,4 +173,4 @@ def _contained(engine: Engine, run: str, parent: Path, site: Path) -> Iterator[N
     try:
         yield
     finally:
-        engine.podman("rm", "-f", "-t", "0", run)
+        engine.docker("rm", "-f", run)

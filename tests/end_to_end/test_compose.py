@@ -1,5 +1,5 @@
 """The compose file for real: built, brought up healthy, watching jobs of others, delivering an
-alert, gone without residue. See ``engine`` for what stands in for Docker.
+alert, gone without residue. See ``engine`` for the images that stand in for those of a registry.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Stack:
         """Another exporter with the rights of the first, in the job's container's group."""
         exporter = yaml.safe_load((ROOT / FILES[0]).read_text())["services"]["exporter"]
         port = free_port()
-        self.engine.podman(
+        self.engine.docker(
             *("run", "-d", "--name=beside", "--pid=host", "--cap-drop=all", "--read-only"),
             *(f"--cap-add={right}" for right in exporter["cap_add"]),
             *(f"--volume={volume}" for volume in exporter["volumes"]),
@@ -105,7 +105,7 @@ class Stack:
         try:
             yield Stack(self.engine, self.folder, {**self.ports, "GPUWHY_PORT": port})
         finally:
-            self.engine.podman("rm", "-f", "-t", "0", "beside")
+            self.engine.docker("rm", "-f", "beside")
 
     def on_a_gpu_host(self, *changes: str) -> tuple[int, str]:
         """``up`` of what a GPU host gets, as far as the check of its driver and toolkit, with lines
@@ -117,22 +117,23 @@ class Stack:
         file.write_text("\n    ".join(check) + "\n  exporter:\n    deploy: !reset null\n")
         files = [f"--file={name}" for name in (FILES[0], str(self.folder / "test.yml"), str(file))]
         told = self.engine.compose(*files, "up", "-d", "exporter", check=False)
-        (found,) = json.loads(self.engine.podman("inspect", f"gpuwhy-{CHECK}-1"))
-        log = self.engine.podman("logs", f"gpuwhy-{CHECK}-1")
-        self.engine.podman("rm", "--volumes", f"gpuwhy-{CHECK}-1")
+        (found,) = json.loads(self.engine.docker("inspect", f"gpuwhy-{CHECK}-1"))
+        log = self.engine.docker("logs", f"gpuwhy-{CHECK}-1")
+        self.engine.docker("rm", "--volumes", f"gpuwhy-{CHECK}-1")
         return int(found["State"]["ExitCode"]), " ".join((told + log).split())
 
 
 pytestmark = pytest.mark.timeout(600)  # images are made in the first fixture
 FILES = ("docker-compose.yml", "docker-compose.no-gpu.yml")
 CHECK = "needs-nvidia-driver-and-container-toolkit"
-RUNNING = {
-    "exporter": ["CAP_DAC_READ_SEARCH", "CAP_SYS_PTRACE"],
+CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE = 2, 19  # linux/capability.h
+RUNNING: dict[str, list[int]] = {
+    "exporter": [CAP_DAC_READ_SEARCH, CAP_SYS_PTRACE],
     "prometheus": [],
     "alertmanager": [],
     "grafana": [],
 }
-"""What each may do."""
+"""What each may do, at most and in effect."""
 
 
 @pytest.fixture(scope="module")
@@ -152,9 +153,9 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
         engine.compose("up", "-d", "--wait", "--build")
         yield Stack(engine, folder, ports)
         engine.compose("down", "-v", "-t", "3")
-        assert engine.podman("ps", "-aq").split() == []
-        assert engine.podman("volume", "ls", "-q").split() == []
-        assert "gpuwhy" not in engine.podman("network", "ls")
+        assert engine.docker("ps", "-aq").split() == []
+        assert engine.docker("volume", "ls", "-q").split() == []
+        assert "gpuwhy" not in engine.docker("network", "ls")
 
 
 def quick(folder: Path) -> Path:
@@ -204,22 +205,24 @@ def test_prometheus_finds_the_exporter_by_name(stack: Stack) -> None:
 
 def test_everything_runs_with_the_rights_that_are_written(stack: Stack) -> None:
     for service, rights in RUNNING.items():
-        (told,) = json.loads(stack.engine.podman("inspect", f"gpuwhy-{service}-1"))
-        assert sorted(told["EffectiveCaps"] or []) == rights
+        (told,) = json.loads(stack.engine.docker("inspect", f"gpuwhy-{service}-1"))
         assert told["HostConfig"]["ReadonlyRootfs"] is True
         status = Path(f"/proc/{told['State']['Pid']}/status").read_text()
         assert "NoNewPrivs:\t1" in status
+        for of in ("CapEff", "CapBnd"):
+            (held,) = re.findall(rf"^{of}:\s*(\w+)", status, re.MULTILINE)
+            assert int(held, 16) == sum(1 << right for right in rights), service
 
 
 def test_the_password_is_there_to_be_read(stack: Stack) -> None:
-    told = stack.engine.podman("exec", "gpuwhy-grafana-1", "cat", "/run/gpuwhy/admin-password")
+    told = stack.engine.docker("exec", "gpuwhy-grafana-1", "cat", "/run/gpuwhy/admin-password")
     assert len(told.strip()) >= 20
 
 
 def test_an_alert_is_delivered_to_the_page(stack: Stack) -> None:
     page = f"http://127.0.0.1:{stack.ports['GPUWHY_PORT']}/"
     assert until(lambda: "dcgm-exporter is down" in get(page))
-    assert "notification without a receiver" in stack.engine.podman("logs", "gpuwhy-exporter-1")
+    assert "notification without a receiver" in stack.engine.docker("logs", "gpuwhy-exporter-1")
 
 
 @pytest.mark.usefixtures("watched")
@@ -260,7 +263,7 @@ def test_without_the_host_s_cgroups_a_limit_above_a_container_is_lost(stack: Sta
 def test_in_a_cgroup_namespace_of_its_own_a_limit_above_a_neighbour_is_lost(
     stack: Stack, namespace: str, seen: bool
 ) -> None:
-    """Beside the exporter of Compose: Podman takes `cgroup: private` of it in version 2 only."""
+    """Beside the exporter of Compose, which is in the host's."""
     with stack.beside(f"--cgroupns={namespace}") as other:
         assert "of-a-container" in other.sampled({"of-a-container"})
         assert until(lambda: "of-root" in other.quotas(), 30)
