@@ -467,7 +467,7 @@ def test_gpm_is_a_mean_of_its_interval(standin):
     means = of(seen, "gpm")
     assert len(means) == 6, "the first sample gives none, the first interval is false"
     for mean in means:
-        assert mean["dt"] == pytest.approx(0.2, abs=0.15)
+        assert 0.1 <= mean["dt"] < 3.0
         assert (mean["graphics"], mean["sm"], mean["dram"]) == (0.1, 0.2, 1.0)
         assert mean["pcie_tx"] == 20 * 2**20
     ends = [mean["t"] for mean in means]

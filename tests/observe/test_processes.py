@@ -184,6 +184,27 @@ def test_hidden_processes_are_reported(tree: ProcTree, source: ProcessSource) ->
     assert "pid: host" in state["remedy"]
 
 
+@pytest.mark.parametrize(
+    ("first", "main", "namespace", "up"),
+    [
+        ("gpuwhy", 1, "pid:[4026532999]", False),
+        ("tini", 7, "pid:[4026532999]", False),
+        ("bash", 7, "pid:[4026532999]", True),  # somebody's container
+        ("tini", 7, "pid:[4026531836]", True),
+    ],
+)
+def test_a_container_of_our_own_without_the_host_s_processes_is_reported(
+    tree: ProcTree, first: str, main: int, namespace: str, up: bool
+) -> None:
+    (tree.root / "self/ns").mkdir(parents=True)
+    (tree.root / "self/ns/pid").symlink_to(namespace)
+    tree.add(1, [first], ppid=0, exe=None)
+    tree.add(7, ["gpuwhy"], env={})
+    state = states_of(ProcessSource(proc=str(tree.root), parent=main).poll(tree.now))
+    assert state["processes", None]["up"] is up
+    assert up or "PID namespace of its own" in state["processes", None]["why"]
+
+
 def test_control_groups_out_of_sight_are_reported(tree: ProcTree, tmp_path: Path) -> None:
     tree.add(10, ["python3", "train.py"], env={}, maps=TORCH)
     source = ProcessSource(proc=str(tree.root), cgroup_mount=str(tmp_path / "none"))

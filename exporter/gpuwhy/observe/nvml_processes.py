@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from gpuwhy.observe import namespaces
 from gpuwhy.observe.cadence import Every
 from gpuwhy.observe.nvml_device import EMPTY, SENTINELS, Device
 from gpuwhy.observe.nvml_messages import explain_refusal
@@ -21,8 +22,6 @@ LISTS = (  # the first that names a process gives its type
     ("nvmlDeviceGetGraphicsRunningProcesses", "graphics"),
 )
 COMPUTE_BEFORE_R510 = "nvmlDeviceGetComputeRunningProcesses_v2"
-INIT_PID_NAMESPACE = "pid:[4026531836]"
-"""/proc/self/ns/pid in the host's own PID namespace (Linux, include/linux/proc_ns.h)."""
 
 UNSEEN_S = 5.0
 """GPU memory held by nobody in sight for this long means that we cannot see who."""
@@ -142,7 +141,7 @@ class ProcessReader:
 
     def _judge(self, device: Device, any_seen: bool, listed: int, info: Any) -> None:
         """Say that the list is up, unless the GPU is held by nobody in sight for a while."""
-        now, at_home = device.now, self._in_host_namespace()
+        now, at_home = device.now, namespaces.in_host_pids(self.proc)
         # Without version 2 "used" holds the driver's own reserve.
         used = int(info.used) if info is not None and hasattr(info, "reserved") else 0
         hidden = not any_seen and (listed > 0 if at_home else used > UNSEEN_BYTES)
@@ -154,12 +153,6 @@ class ProcessReader:
             device.say("gpu_processes", False, *(NO_SUCH_PROCESS if at_home else OTHER_NAMESPACE))
         else:
             device.say("gpu_processes", True)
-
-    def _in_host_namespace(self) -> bool:
-        try:
-            return str((self.proc / "self/ns/pid").readlink()) == INIT_PID_NAMESPACE
-        except OSError:
-            return False
 
 
 def _process(entry: Any, kind: str, total: int) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import platform
+from pathlib import Path
 from typing import Any
 
-from gpuwhy.observe import identity, procfs, secrets
+from gpuwhy.observe import identity, namespaces, procfs, secrets
 from gpuwhy.observe.census import Census
 from gpuwhy.observe.family import Life, Process
 from gpuwhy.observe.job_groups import JobGroups
@@ -24,6 +25,8 @@ REFUSED_REMEDY = (
     "DAC_READ_SEARCH"
 )
 HIDDEN_REMEDY = "run gpuwhy as root and in the host's PID namespace (pid: host)"
+INITS = ("tini", "docker-init", "catatonit", "dumb-init")
+"""What may stand as PID 1 before a container's main process."""
 
 
 class ProcessSource:
@@ -56,6 +59,8 @@ class ProcessSource:
         self._refused: dict[Life, SourceState] = {}
         self._own_pids: dict[Life, int] = {}
         self._node_of_cpus = node_of_cpus(sys)
+        self._main = parent
+        self._at_home = namespaces.in_host_pids(Path(proc))
 
     def poll(self, now: float) -> list[Observation]:
         """The jobs at ``now`` (Unix seconds)."""
@@ -117,7 +122,18 @@ class ProcessSource:
             return False, why, REFUSED_REMEDY
         if 1 not in table:
             return False, "/proc shows our own processes alone", HIDDEN_REMEDY
+        if self._at_home is False and self._is_own_container():
+            why = "gpuwhy runs in a PID namespace of its own: jobs outside it are out of sight"
+            return False, why, HIDDEN_REMEDY
         return True, "", ""
+
+    def _is_own_container(self) -> bool:
+        """Whether we are what it was made for. In somebody's container, beside a job or before it,
+        what matters is in sight."""
+        first, main = self._census.table.get(1), self._census.table.get(self._main or 0)
+        if first is None or main is None:
+            return False
+        return main is first or (main.ppid == 1 and first.name in INITS)
 
     def _refusals(self, now: float) -> list[Observation]:
         """A rank whose environment is refused has no name or number but what its script tells."""
