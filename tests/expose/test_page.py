@@ -236,6 +236,14 @@ def test_a_host_without_nvml_says_why_and_what_mends_it() -> None:
     assert "<td>down</td><td>no libnvidia-ml. <strong>Remedy:</strong> mount it</td>" in html
 
 
+def test_what_takes_several_sources_is_said_once() -> None:
+    down = {"t": T, "up": False, "why": "no libnvidia-ml", "remedy": "mount it"}
+    reports = {name: {**down, "source": name} for name in ("nvml", "gpm")}
+    html = page.render(view(facts={"source": reports}), [])
+    check(html)
+    assert '<th scope="row">nvml, gpm</th><td>down</td>' in html
+
+
 def test_what_one_gpu_does_not_give_stands_with_the_sources() -> None:
     whole = {"t": T, "source": "nvml", "up": True}
     part = {**whole, "uuid": "GPU-1", "missing": ["power_w", "reasons"]}

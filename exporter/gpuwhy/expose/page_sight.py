@@ -50,16 +50,24 @@ def _not_up(view: View, sources: Sequence[str]) -> Iterator[str]:
     yield '<table class="sources"><thead><tr>'
     yield from (f'<th scope="col">{name}</th>' for name in ("source", "state", "why"))
     yield "</tr></thead><tbody>"
+    alike: dict[tuple[str, str], list[str]] = {}  # one reason takes several: no driver, six of them
     for source in sources:
-        reports = reports_of(view, source)
-        state = "down" if reports else "not heard of"
-        state = "partly up" if is_up(view, source) else state
-        why = dict.fromkeys(_said(report) for report in reports if _lacks(report))
+        alike.setdefault(_state(view, source), []).append(source)
+    for (state, why), of in alike.items():
         yield (
-            f'<tr class="{slug(state)}"><th scope="row">{source}</th><td>{state}</td>'
-            f"<td>{' '.join(filter(None, why))}</td></tr>"
+            f'<tr class="{slug(state)}"><th scope="row">{", ".join(of)}</th><td>{state}</td>'
+            f"<td>{why}</td></tr>"
         )
     yield "</tbody></table>"
+
+
+def _state(view: View, source: str) -> tuple[str, str]:
+    """The state of a source, and as markup why it is so."""
+    reports = reports_of(view, source)
+    state = "down" if reports else "not heard of"
+    state = "partly up" if is_up(view, source) else state
+    why = dict.fromkeys(_said(report) for report in reports if _lacks(report))
+    return state, " ".join(filter(None, why))
 
 
 def _lacks(report: Mapping[str, Any]) -> bool:
