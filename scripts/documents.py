@@ -64,6 +64,18 @@ WORDS: Mapping[str, Mapping[str, str]] = {
 }
 """Words of the tables, by language."""
 
+CELLS: Mapping[str, Sequence[tuple[str, str]]] = {
+    "en": (),
+    "zh": (
+        (r", bound by its GPU", "，受 GPU 限制"),
+        (r", bound by launches", "，受 kernel 发射限制"),
+        (r", bound by its loader's four workers", "，受 4 个 DataLoader worker 限制"),
+        (r"([\d.]+ %) of a core", r"一个核的 \1"),
+        (r" to (?=[-+\d])", " 到 "),
+    ),
+}
+"""What stands in their cells, by language: a pattern and what takes its place."""
+
 
 def main(arguments: Sequence[str]) -> int:
     """Write or check the pages; the exit status."""
@@ -85,13 +97,17 @@ def main(arguments: Sequence[str]) -> int:
 
 def fresh(page: Path) -> str:
     """The text of a page with everything in it made again."""
-    words = WORDS["zh" if ".zh" in page.name else "en"]
+    language = "zh" if ".zh" in page.name else "en"
+    words = WORDS[language]
     text = SHOWN.sub(lambda m: f"{m[1]}{printed(m[2])}```", page.read_text(encoding="utf-8"))
     for name, table in (("accuracy", accuracy), ("cost", cost)):
         begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
         before, mark, rest = text.partition(begin)
         if mark:
-            text = before + begin + table(words) + end + rest.partition(end)[2]
+            rows = table(words)
+            for pattern, told in CELLS[language]:
+                rows = re.sub(pattern, told, rows)
+            text = before + begin + rows + end + rest.partition(end)[2]
     return text
 
 
