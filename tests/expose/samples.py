@@ -140,6 +140,7 @@ VERDICTS: dict[str, Any] = {
 }
 
 PROCESS = {
+    "cgroup": "/job",
     "pid": 100,
     "role": "rank",
     "run": RUN,
@@ -197,6 +198,14 @@ FACTS: dict[str, Observation] = {
     "gpu": {"uuid": UUID, "energy_j": 5e6},
     "xid": {"uuid": UUID, "xid": 79},
     "processes": {"processes": [PROCESS]},
+    "cgroup": {
+        "path": "/job",
+        "memory_current": 6_000_000,
+        "memory_max": 8_000_000,
+        "memory_high_events": 2,
+        "oom_kills": 1,
+        "psi": {"memory_some": 2.5, "memory_full": 0.5},
+    },
     "host": {
         "cpus": 16,
         "cpu_seconds": {"user": 10.0, "idle": 90.0},
@@ -241,6 +250,7 @@ FACTS: dict[str, Observation] = {
 _KEYS = {
     "processes": "",
     "host": "",
+    "cgroup": "/job",
     "network_port": "mlx5_0/1",
     "source": "stacks/None/None",
     "xid": f"{UUID}/79",

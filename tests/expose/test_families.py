@@ -9,7 +9,7 @@ import pytest
 from tests.expose.samples import PROCESS, RUN, UUID, VERDICTS, T, rank, replay, second, view
 
 from gpuwhy.expose import exposition
-from gpuwhy.expose.families import ledger, source, training, verdict
+from gpuwhy.expose.families import cgroup, ledger, source, training, verdict
 from gpuwhy.expose.metric import Metric
 from gpuwhy.expose.view import Seen, View
 from gpuwhy.ledger.accounts import ACCOUNTS
@@ -133,6 +133,16 @@ def test_a_process_on_two_gpus_is_told_for_each() -> None:
     samples = found(view(facts=facts, gpus=gpus), process.INFO)
     assert {(labels[0], labels[1]) for labels in samples} == {(UUID, "0"), ("GPU-2", "1")}
     assert {label(process.INFO, labels, "pid") for labels in samples} == {"100"}
+
+
+def test_kills_for_want_of_memory_are_told_of_the_rank_in_the_group() -> None:
+    samples = found(view(), cgroup.OOM_KILLS)
+    assert samples == {(UUID, "0", "", RUN, "0"): 1}
+    pressure = {labels[-2:]: value for labels, value in found(view(), cgroup.PRESSURE).items()}
+    assert pressure == {("memory", "some"): 2.5, ("memory", "full"): 0.5}
+    elsewhere = {**PROCESS, "cgroup": "/another"}
+    facts = {**view().facts, "processes": {"": {"t": T, "processes": [elsewhere]}}}
+    assert not found(view(facts=facts), cgroup.OOM_KILLS)
 
 
 def test_mig_instances_are_kept_apart() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 from gpuwhy.expose.families import (
+    cgroup,
     dataloader,
     exporter,
     gpu,
@@ -40,6 +41,7 @@ FAMILIES: dict[str, ModuleType] = {
     "dataloader": dataloader,
     "python": python,
     "process": process,
+    "cgroup": cgroup,
     "host": host,
     "source": source,
     "exporter": exporter,

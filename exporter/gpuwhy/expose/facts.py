@@ -16,6 +16,7 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "xid": ("uuid", "xid"),
     "network_port": ("device", "port"),
     "processes": (),
+    "cgroup": ("path",),
     "host": (),
     "source": ("source", "uuid", "pid"),
 }
