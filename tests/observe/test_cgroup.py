@@ -68,6 +68,26 @@ def test_version_2_with_limits_above(tmp_path: Path) -> None:
     }
 
 
+def test_version_2_where_the_memory_controller_ends_above(tmp_path: Path) -> None:
+    """A group made by hand below a slice has no memory files of its own."""
+    own = ("memory.max", "memory.current", "memory.events")
+    content = {name: V2[name] for name in V2 if not name.endswith(tuple(f"job/{n}" for n in own))}
+    above = {"slice/memory.events": "high 3\noom_kill 4\n", "slice/memory.high": "max\n"}
+    found = seen(42, "0::/slice/job\n", tmp_path, files(tmp_path / "cgroup", content | above))
+    assert found is not None
+    assert (found["memory_max"], found["memory_current"]) == (8000, 7000)
+    assert (found["memory_high_events"], found["oom_kills"]) == (3, 4)
+
+
+def test_version_2_counts_where_the_group_is_held_back(tmp_path: Path) -> None:
+    """The kernel counts ``high`` in the group that sets memory.high and above, not below it."""
+    above = {"slice/memory.events": "high 30\noom_kill 9\n", "slice/memory.high": "6000\n"}
+    own = {"slice/job/memory.high": "max\n"}
+    found = seen(42, "0::/slice/job\n", tmp_path, files(tmp_path / "cgroup", V2 | above | own))
+    assert found is not None
+    assert (found["memory_high_events"], found["oom_kills"]) == (30, 1)
+
+
 def test_the_tightest_quota_holds(tmp_path: Path) -> None:
     mount = files(tmp_path / "cgroup", {**V2, "slice/job/cpu.max": "50000 100000\n"})
     found = seen(42, "0::/slice/job\n", tmp_path, mount)
@@ -169,27 +189,58 @@ def test_version_of_a_mount(tmp_path: Path) -> None:
     assert cgroup.version(tmp_path / "none") is None
 
 
-@pytest.fixture
-def limited_group() -> Iterator[Path]:
-    """A real group with a CPU quota of 0.3 cores, where one may be made."""
-    for parent, name in (("/sys/fs/cgroup/cpu", "v1"), ("/sys/fs/cgroup", "v2")):
-        group = Path(parent) / f"gpuwhy-test-{os.getpid()}"
+def limited(name: str, limits: tuple[tuple[str, str, str], ...]) -> Iterator[Path]:
+    """A real group with a limit (parent, file, value), in the version that there is."""
+    for parent, file, value in limits:
+        group = Path(parent) / f"gpuwhy-test-{os.getpid()}-{name}"
         try:
             group.mkdir()
         except OSError:
             continue
         try:
-            if name == "v1":
-                (group / "cpu.cfs_quota_us").write_text("30000")
-            else:
-                (group / "cpu.max").write_text("30000 100000")
+            (group / file).write_text(value)
         except OSError:
             group.rmdir()
             continue
         yield group
         group.rmdir()
         return
-    pytest.skip("no control group with a CPU quota can be made here")
+    pytest.skip("no control group with such a limit can be made here")
+
+
+@pytest.fixture
+def limited_group() -> Iterator[Path]:
+    """A CPU quota of 0.3 cores."""
+    v1 = ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "30000")
+    yield from limited("cpu", (v1, ("/sys/fs/cgroup", "cpu.max", "30000 100000")))
+
+
+@pytest.fixture
+def small_group() -> Iterator[Path]:
+    """A memory limit of 64 MiB."""
+    v1 = ("/sys/fs/cgroup/memory", "memory.limit_in_bytes", str(64 << 20))
+    yield from limited("memory", (v1, ("/sys/fs/cgroup", "memory.max", str(64 << 20))))
+
+
+def test_a_process_that_is_really_killed_for_want_of_memory(small_group: Path) -> None:
+    """Its parent, in the same group, lives on: a DataLoader's worker is lost like this."""
+    if (small_group / "memory.swap.max").exists():
+        (small_group / "memory.swap.max").write_text("0")
+    greedy = "import os\nif os.fork() == 0: bytearray(300 << 20)\nelse: os.wait(); input()\n"
+    code = f"import os\nopen({str(small_group / 'cgroup.procs')!r}, 'w').write('0')\n{greedy}"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as process:
+        try:
+            found, deadline = None, time.monotonic() + 30.0
+            while not (found and found.get("oom_kills")) and time.monotonic() < deadline:
+                time.sleep(0.1)
+                text = procfs.read_text(f"/proc/{process.pid}/cgroup") or ""
+                found = seen(process.pid, text, Path("/proc"), Path("/sys/fs/cgroup"))
+        finally:
+            process.kill()
+    assert found is not None
+    assert found["oom_kills"] == 1
+    assert found["memory_max"] == 64 << 20
+    assert 0 < found["memory_current"] <= 64 << 20
 
 
 def test_a_really_throttled_process(limited_group: Path) -> None:

@@ -179,28 +179,37 @@ def _usage(group: Group) -> float | None:
 def _memory(group: Group) -> dict[str, Any]:
     if group.memory is None or group.memory_top is None:
         return {}
-    current, limit = (
-        ("memory.current", "memory.max")
-        if group.version == 2
-        else ("memory.usage_in_bytes", "memory.limit_in_bytes")
-    )
-    limits = [
-        (number, directory)
-        for directory in _upwards(group.memory, group.memory_top)
-        if (number := _number(directory / limit)) is not None and number < UNLIMITED
-    ]
+    groups = list(_upwards(group.memory, group.memory_top))
     fields: dict[str, int | None] = {}
-    holder = group.memory
-    if limits:
-        fields["memory_max"], holder = min(limits, key=lambda pair: pair[0])
-    fields["memory_current"] = _number(holder / current)
     if group.version == 2:
-        events = _table(group.memory / "memory.events")
-        fields["memory_high_events"] = events.get("high")
-        fields["oom_kills"] = events.get("oom_kill")
+        fields["memory_max"], holder = _lowest(groups, "memory.max")
+        fields["memory_current"] = _number(holder / "memory.current")
+        high = _lowest(groups, "memory.high")[1] / "memory.events"
+        fields["memory_high_events"] = _table(high).get("high")
+        kills = _nearest(groups, "memory.events") / "memory.events"
     else:
-        fields["oom_kills"] = _table(group.memory / "memory.oom_control").get("oom_kill")
+        fields["memory_max"], holder = _lowest(groups, "memory.limit_in_bytes")
+        fields["memory_current"] = _number(holder / "memory.usage_in_bytes")
+        kills = group.memory / "memory.oom_control"
+    fields["oom_kills"] = _table(kills).get("oom_kill")
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _lowest(groups: list[Path], name: str) -> tuple[int | None, Path]:
+    """The lowest limit of this name and the group that sets it; without one, the nearest group in
+    which it could be set."""
+    limits = [
+        (limit, directory)
+        for directory in groups
+        if (limit := _number(directory / name)) is not None and limit < UNLIMITED
+    ]
+    return min(limits, key=lambda pair: pair[0]) if limits else (None, _nearest(groups, name))
+
+
+def _nearest(groups: list[Path], name: str) -> Path:
+    """The first group that has the file: version 2 has a controller's files only where the group
+    above hands the controller on."""
+    return next((directory for directory in groups if exists(directory / name)), groups[0])
 
 
 def _pressure(group: Group) -> dict[str, Any]:
