@@ -160,8 +160,8 @@ def test_tiny_operations_and_a_starved_loop(tmp_path: Path) -> None:
     check_phases(watched)
 
 
-@pytest.mark.full  # half of the reads in the step fail: 2 to 5 points too much, at times more
 def test_tiny_operations_and_loading_in_the_rank_itself(tmp_path: Path) -> None:
+    """Half of all reads in the step fail, none beside it."""
     watched = watch(tmp_path, "0", "4", "30", "tiny")
     assert watched.entry()["cause"] == "data"
     check_steps(watched)
