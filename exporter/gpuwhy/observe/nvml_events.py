@@ -11,6 +11,8 @@ from gpuwhy.observe.nvml_library import GONE, NvmlError, address, call, constant
 from gpuwhy.observe.observation import Observation
 
 XID = constant("nvmlEventTypeXidCriticalError")
+MAX_XID = 9999
+"""NVIDIA's catalogue ends in the hundreds; what is beyond is garbage."""
 MOST = 64
 """Events taken in one read: a storm must not hold the poll."""
 
@@ -51,9 +53,9 @@ class XidEvents:
                     raise
                 break  # TIMEOUT: there is none; a lost GPU shows elsewhere
             uuid = self._uuids.get(address(event.device))
-            if uuid is None or not event.eventType & XID:
-                continue
             xid = int(event.eventData)
+            if uuid is None or not event.eventType & XID or not 0 < xid <= MAX_XID:
+                continue
             self.counts[uuid] += 1
             self.last[uuid] = xid
             out.append({"t": t, "kind": "xid", "uuid": uuid, "xid": xid})

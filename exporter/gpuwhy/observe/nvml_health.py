@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gpuwhy.observe.nvml_device import Device, Field, put
 from gpuwhy.observe.nvml_limits import nvlink_states
 from gpuwhy.observe.observation import Observation
@@ -42,7 +44,8 @@ RECOVERY_ACTIONS = (
     "system_reboot",
 )
 
-MAX_COUNT = 2**62
+MAX_COUNT = 10**15
+"""Of errors: a million a second for thirty years. What is beyond is garbage."""
 
 
 def reasons(device: Device, t: float) -> list[Observation]:
@@ -86,12 +89,18 @@ def nvlink_errors(device: Device) -> dict[str, int]:
     links = nvlink_states(device)
     if not links:
         return {}
-    totals = device.fields(NVLINK_TOTALS)
-    errors = {name: int(totals[field]) for field, name in NVLINK_TOTALS.items() if field in totals}
+    totals = _counts(device, NVLINK_TOTALS)
+    errors = {name: totals[field] for field, name in NVLINK_TOTALS.items() if field in totals}
     missing = {f: n for f, n in NVLINK_BY_LINK.items() if n not in errors}
     scoped: list[Field] = [(field, link) for field in missing for link in links]
-    for key, value in device.fields(scoped).items():
+    for key, value in _counts(device, scoped).items():
         if isinstance(key, tuple):
             name = missing[key[0]]
-            errors[name] = errors.get(name, 0) + int(value)
+            errors[name] = errors.get(name, 0) + value
     return errors
+
+
+def _counts(device: Device, fields: Iterable[Field]) -> dict[Field, int]:
+    """Of those fields that are counters of errors and not garbage."""
+    found = device.fields(fields)
+    return {field: int(value) for field, value in found.items() if 0 <= value <= MAX_COUNT}

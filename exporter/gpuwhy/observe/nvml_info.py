@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from gpuwhy.observe.nvml_device import Device
-from gpuwhy.observe.nvml_library import LOST, NvmlError, call, constant
+from gpuwhy.observe.nvml_device import Device, put
+from gpuwhy.observe.nvml_library import GARBAGE, LOST, NvmlError, call, constant
 from gpuwhy.observe.nvml_limits import nvlink_states
-from gpuwhy.observe.nvml_sample import memory_info
+from gpuwhy.observe.nvml_sample import MOST_BYTES, memory_info
 from gpuwhy.observe.observation import Observation
 
 ARCHITECTURES = {  # NVML_DEVICE_ARCH_*
@@ -35,6 +36,9 @@ TOPOLOGY = {  # nvmlGpuTopologyLevel_t -> the word of `nvidia-smi topo -m`
 }
 P2P_NVLINK = 2  # NVML_P2P_CAPS_INDEX_NVLINK
 P2P_OK = 0  # NVML_P2P_STATUS_OK
+LONGEST_NAME = 96
+"""NVML_DEVICE_NAME_V2_BUFFER_SIZE and NVML_DEVICE_UUID_V2_BUFFER_SIZE, in nvml.h."""
+_UUID = re.compile(r"[!-~]{1,96}")
 SWITCH = constant("NVML_NVLINK_DEVICE_TYPE_SWITCH")
 
 
@@ -47,9 +51,7 @@ def info(device: Device, t: float, pci: Path) -> Observation:
     put_text(out, "architecture", architecture)
     bus = bus_id(device)
     put_text(out, "bus", bus)
-    minor = device.get("nvmlDeviceGetMinorNumber")
-    if minor is not None and minor < 2**31:
-        out["minor"] = minor
+    put(out, "minor", device.get("nvmlDeviceGetMinorNumber"), low=0, high=2**20)
     node = numa_node(device, bus, pci)
     if node is not None:
         out["numa"] = node
@@ -58,7 +60,7 @@ def info(device: Device, t: float, pci: Path) -> Observation:
     if device.virtual:
         out["virtual"] = True
     memory = memory_info(device)
-    if memory is not None and 0 < memory.total < 2**60:
+    if memory is not None and 0 < memory.total < MOST_BYTES:
         out["memory_total"] = int(memory.total)
     elif memory is None and not device.virtual and not device.mig_enabled:
         # GB10 and Tegra: the GPU has no memory of its own, and NVML says NOT_SUPPORTED.
@@ -75,13 +77,17 @@ def instance_info(instance: Device, of_gpu: Observation, t: float) -> Observatio
     out["mig"] = f"{instance.gpu_instance}/{instance.compute_instance}"
     put_text(out, "name", instance.get("nvmlDeviceGetName") or of_gpu.get("name"))
     memory = memory_info(instance)
-    if memory is not None and 0 < memory.total < 2**60:
+    if memory is not None and 0 < memory.total < MOST_BYTES:
         out["memory_total"] = int(memory.total)
     attributes = instance.get("nvmlDeviceGetAttributes_v2")
     whole = multiprocessors(instance.parent) if instance.parent else None
     if attributes is not None and whole and 0 < attributes.multiprocessorCount <= whole:
         out["sm_ratio"] = attributes.multiprocessorCount / whole
     return out
+
+
+MOST_INSTANCES = 64
+"""Of one GPU; the driver knows 7. What it says beyond is garbage, and a long loop."""
 
 
 def mig_enabled(device: Device) -> bool:
@@ -93,10 +99,10 @@ def mig_enabled(device: Device) -> bool:
 def instances(device: Device) -> list[Device]:
     """The MIG instances of a GPU, each a device of its own. Raises NvmlError if the GPU is lost."""
     found: list[Device] = []
-    for slot in range(device.get("nvmlDeviceGetMaxMigDeviceCount") or 0):
+    for slot in range(min(device.get("nvmlDeviceGetMaxMigDeviceCount") or 0, MOST_INSTANCES)):
         try:
             handle = call("nvmlDeviceGetMigDeviceHandleByIndex", device.handle, slot)
-            instance = Device(handle, call("nvmlDeviceGetUUID", handle), device.index, device)
+            instance = Device(handle, uuid_of(handle), device.index, device)
             instance.gpu_instance = call("nvmlDeviceGetGpuInstanceId", handle)
             instance.compute_instance = call("nvmlDeviceGetComputeInstanceId", handle)
         except NvmlError as error:
@@ -188,8 +194,18 @@ def call_quietly(name: str, *args: Any) -> Any:
         return None
 
 
+def uuid_of(handle: Any) -> str:
+    """The key of everything that is told of a GPU. Raises NvmlError, also if it is none."""
+    uuid = str(call("nvmlDeviceGetUUID", handle))
+    if not _UUID.fullmatch(uuid):
+        raise NvmlError(GARBAGE, "nvmlDeviceGetUUID")
+    return uuid
+
+
 def text(value: Any) -> str:
-    return value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
+    """What a driver calls something: a short line."""
+    found = value.decode("ascii", "replace") if isinstance(value, bytes) else str(value)
+    return "".join(c if c.isprintable() else "?" for c in found[:LONGEST_NAME])
 
 
 def put_text(out: dict[str, Any], name: str, value: Any) -> None:

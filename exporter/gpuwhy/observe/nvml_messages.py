@@ -27,6 +27,10 @@ LIBRARY: dict[str, tuple[str, str]] = {
         "restart the container; lastingly: set CDI or cgroupfs as cgroup driver, or create the "
         "/dev/char links ('nvidia-ctk system create-dev-char-symlinks')",
     ),
+    "GARBAGE": (
+        "the driver's answers make no sense: library and driver do not fit together",
+        "install nvidia-ml-py as new as the driver (pip install -U nvidia-ml-py), restart gpuwhy",
+    ),
     "NO_GPU": (
         "the driver shows no GPU",
         "check 'lspci' and 'dmesg'; in a container, check NVIDIA_VISIBLE_DEVICES or --gpus",

@@ -13,7 +13,7 @@ from gpuwhy.observe import namespaces
 from gpuwhy.observe.cadence import Every
 from gpuwhy.observe.nvml_device import EMPTY, SENTINELS, Device
 from gpuwhy.observe.nvml_messages import explain_refusal
-from gpuwhy.observe.nvml_sample import memory_info
+from gpuwhy.observe.nvml_sample import MOST_BYTES, memory_info
 from gpuwhy.observe.observation import Observation
 
 LISTS = (  # the first that names a process gives its type
@@ -62,7 +62,7 @@ class ProcessReader:
     def processes(self, device: Device, t: float) -> list[Observation]:
         """Who holds memory on the device; nothing if no list could be read."""
         info = memory_info(device)
-        total = int(info.total) if info is not None else 2**60
+        total = min(int(info.total), MOST_BYTES) if info is not None else MOST_BYTES
         found: dict[int, dict[str, Any]] = {}
         refused, listed = "", 0
         impossible: set[int] = set()

@@ -19,6 +19,7 @@ MEMORY_V2 = constant("nvmlMemory_v2")
 FIELD_MEMORY_TEMP = 82  # NVML_FI_DEV_MEMORY_TEMP, degrees C
 FIELD_POWER_INSTANT = 186  # NVML_FI_DEV_POWER_INSTANT, mW
 
+MOST_BYTES = 2**50
 MAX_MHZ = 20_000.0
 MAX_W = 10_000.0
 MIN_C, MAX_C = -50.0, 200.0
@@ -83,5 +84,5 @@ def memory_info(device: Device) -> Any:
 
 def put_memory(out: Observation, device: Device) -> None:
     info = memory_info(device)
-    if info is not None and 0 < info.total < 2**60:
+    if info is not None and 0 < info.total < MOST_BYTES:
         put(out, "memory_used", int(info.used), low=0, high=int(info.total))

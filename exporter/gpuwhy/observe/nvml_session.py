@@ -15,9 +15,12 @@ from gpuwhy.observe.cadence import BackOff
 from gpuwhy.observe.nvml_device import Device
 from gpuwhy.observe.nvml_events import XidEvents
 from gpuwhy.observe.nvml_gpu import GpuReader
-from gpuwhy.observe.nvml_info import topology
-from gpuwhy.observe.nvml_library import GONE, NvmlError, call
+from gpuwhy.observe.nvml_info import topology, uuid_of
+from gpuwhy.observe.nvml_library import GARBAGE, GONE, NvmlError, call
 from gpuwhy.observe.nvml_messages import explain_library
+
+MOST_GPUS = 256
+"""Of one host: /dev/nvidia0 to 254 is all that there is room for."""
 
 
 class Session:
@@ -45,9 +48,10 @@ class Session:
         self.close()
         call("nvmlInit")
         self.open = True
-        if not int(call("nvmlDeviceGetCount")):
-            raise NvmlError("NO_GPU", "nvmlDeviceGetCount")
-        attached = self._attach(now)
+        count = int(call("nvmlDeviceGetCount"))
+        if not 0 < count <= MOST_GPUS:
+            raise NvmlError(GARBAGE if count else "NO_GPU", "nvmlDeviceGetCount")
+        attached = self._attach(now, count)
         for gpu in attached:
             with contextlib.suppress(NvmlError):  # a GPU lost this early shows at its first read
                 gpu.topology = topology(gpu.device, [other.device for other in attached])
@@ -81,14 +85,14 @@ class Session:
     def _any_lost(self) -> bool:
         return bool(self.unreadable) or any(gpu.lost for gpu in self.gpus.values())
 
-    def _attach(self, now: float) -> list[GpuReader]:
+    def _attach(self, now: float, count: int) -> list[GpuReader]:
         """Give every GPU that answers its reader; the others are lost."""
         attached: list[GpuReader] = []
         self.unreadable = {}
-        for index in range(int(call("nvmlDeviceGetCount"))):
+        for index in range(count):
             try:
                 handle = call("nvmlDeviceGetHandleByIndex", index)
-                device = Device(handle, call("nvmlDeviceGetUUID", handle), index)
+                device = Device(handle, uuid_of(handle), index)
             except NvmlError as error:
                 if error.code in GONE:
                     raise
