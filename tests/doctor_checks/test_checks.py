@@ -56,6 +56,11 @@ WRONG: dict[str, list[tuple[str, str, Make]]] = {
         ("failed", "nvml is down", lambda root: host(root, down("nvml"))),
         ("degraded", "nvml is down", lambda root: host(root, down("nvml", uuid="GPU-b"))),
         ("failed", "did not answer", lambda root: host(root, without=("source",))),
+        (
+            "degraded",
+            "GPU 1: lost",
+            lambda root: host(root, source("nvml", why="GPU 1: lost", remedy="reset it")),
+        ),
     ],
     "gpus-visible": [
         ("not-applicable", "no GPU driven", no_gpu),

@@ -43,7 +43,7 @@ def nvml(host: Host) -> Result:
     """The driver's library loads, fits the kernel module and answers."""
     states = host.sources("nvml")
     if any(state["up"] for state in states):
-        down = [state for state in states if not state["up"]]
+        down = [state for state in states if not state["up"] or _tells_of_another(state)]
         if not down:
             return ok()
         return degraded(_why(down[0]), "the figures of that GPU", down[0].get("remedy", ""))
@@ -151,6 +151,11 @@ def _source(host: Host, name: str, lost: str, found: str = "") -> Result:
 
 def _why(state: Observation) -> str:
     return str(state.get("why", "it is down"))
+
+
+def _tells_of_another(state: Observation) -> bool:
+    """The source as a whole is up, and speaks of a GPU that gives no UUID to be known by."""
+    return "uuid" not in state and bool(state.get("why"))
 
 
 def _driver_version(host: Host) -> str | None:
