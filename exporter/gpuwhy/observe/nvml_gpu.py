@@ -26,6 +26,13 @@ INFO_S = 60.0
 EXPECTED = ("utilization", "power_w", "sm_mhz", "temperature_c", "reasons", "memory_used")
 """Fields of ``gpu`` whose absence is worth a word."""
 
+NOT_OF_INSTANCES = {
+    "utilization_ring": "none; GPM stands in for utilisation on Hopper and newer",
+    "power_ring": "none: power is measured of the whole card",
+    "sm_share": "none: give each job an instance of its own, and nothing is shared",
+}
+"""What a MIG instance does not have, and what helps."""
+
 NOTHING = 3
 """Fields of a sample that says nothing: t, kind, uuid."""
 
@@ -182,5 +189,5 @@ class GpuReader:
         device.notes["nvml"] = MIG if device.mig_enabled else VIRTUAL if device.virtual else ""
         for instance in self.instances:
             instance.say("nvml", True)
-            for source in ("utilization_ring", "power_ring", "sm_share"):
-                instance.say(source, False, MIG, "none; GPM stands in for utilisation")
+            for source, remedy in NOT_OF_INSTANCES.items():
+                instance.say(source, False, MIG, remedy)
