@@ -12,6 +12,7 @@ from bench.accuracy_jobs import Job
 
 from bench import truth
 from gpuwhy.ledger.entry import Entry
+from gpuwhy.signals import loader_index
 from gpuwhy.signals.row import GpuRow, RunSignals
 from gpuwhy.signals.tracks import GpuTrack
 from gpuwhy.signals.wave import find_wave
@@ -24,6 +25,9 @@ WORK = frozenset(("forward", "backward", "optimizer", "sync", "grad_sync"))
 """Laps in which the device has work of the step; in the others its queue is empty."""
 GAP = 0.05
 """A device that lacks work for less than this has no gap to find a period by."""
+OF_THE_STEP = 0.03
+"""A period this near to the step's is meant to be it: the GPU's power follows the step without a
+gap in it. Further off it is made up."""
 GROUPS = {
     "data": ("data_wait", "data_inline", "data_sampler", "data_worker_start"),
     "own Python": ("user", "logging", "gc"),
@@ -39,6 +43,7 @@ class Signals:
     seconds: int = 0
     step_seen: int = 0
     step_right: list[bool] = field(default_factory=list)
+    index_right: list[bool] = field(default_factory=list)
     rate_error: list[float] = field(default_factory=list)
     phase_error: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     queue_error: list[float] = field(default_factory=list)
@@ -46,6 +51,7 @@ class Signals:
     period_error: list[float] = field(default_factory=list)
     period_missed: int = 0
     period_invented: int = 0
+    period_inexact: int = 0
     period_none: int = 0
 
     def add(self, other: Signals) -> None:
@@ -85,11 +91,16 @@ def _rows(job: Job, entries: Sequence[Entry]) -> Iterator[Row]:
 
 
 def _step(found: Signals, rank: truth.Rank, run: RunSignals) -> None:
-    """The step in progress at ``step_t``; frameworks count on before or after the work."""
+    """The step in progress at ``step_t``; frameworks count on before or after the work. Where the
+    loop shows no counter, the loader's index stands for it."""
     if run.step is None or run.step_t is None:
         return
-    found.step_seen += 1
     real = truth.step_at(rank, run.step_t)
+    if run.step_name == loader_index.NAME:
+        if real is not None:
+            found.index_right.append(abs(run.step - real) <= max(1, run.workers or 0))
+        return
+    found.step_seen += 1
     if real is not None:
         found.step_right.append(abs(run.step - real) <= 1)
 
@@ -127,9 +138,10 @@ def _wave(found: Signals, rank: truth.Rank, row: GpuRow, t: int) -> None:
     if wave is None or work is None:
         return
     if 1 - float(np.mean(work)) < GAP:
-        steady = wave.period_s is None or _off(wave.period_s, _step_s(rank, t)) <= 0.01
         found.period_none += 1
-        found.period_invented += not steady
+        off = 0.0 if wave.period_s is None else _off(wave.period_s, _step_s(rank, t))
+        found.period_invented += off > OF_THE_STEP
+        found.period_inexact += 0.01 < off <= OF_THE_STEP
         return
     real = _period(work)
     if real is None:

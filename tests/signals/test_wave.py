@@ -37,6 +37,22 @@ def test_period(period: float, duty: float) -> None:
     assert wave.strength > 0.3
 
 
+def test_uneven_steps_of_three_samples_are_exact_on_average() -> None:
+    """Their correlation fades before many periods could make it exact."""
+    errors = []
+    for seed in range(8):
+        random = np.random.default_rng(seed)
+        steps = 0.0659 * (1 + 0.1 * random.standard_normal(400))
+        starts = np.concatenate([[0.0], np.cumsum(steps)])
+        t = np.arange(1000) * 0.02
+        k = np.searchsorted(starts, t, side="right") - 1
+        power = 500 + 150 * np.cos(2 * np.pi * (t - starts[k]) / steps[k])
+        wave = find_wave(track([float(x) for x in power]), 1020.0)
+        assert wave is not None
+        errors.append(abs((wave.period_s or 0.0) * k[-1] / 20.0 - 1))
+    assert float(np.mean(errors)) < 0.005
+
+
 @pytest.mark.parametrize("period", [2.6, 5.0, 11.3, 20.0])
 def test_slow_periods_are_exact_over_eight_of_them(period: float) -> None:
     seconds = 8.2 * period

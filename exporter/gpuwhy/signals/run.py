@@ -7,8 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from gpuwhy.signals import contention, host, steps
+from gpuwhy.signals.loader_index import loader_index
 from gpuwhy.signals.memory import Memory
-from gpuwhy.signals.row import RunSignals
+from gpuwhy.signals.row import InputQueue, RunSignals
 from gpuwhy.signals.tracks import mean
 from gpuwhy.signals.workers import workers
 
@@ -46,12 +47,15 @@ def run_signals(
     found = steps.read_steps(memory.locals[pid], second) if pid in memory.locals else steps.Steps()
     machine = memory.host.around(second, HOLD_S) or {}
     age = second - float(rank["start"]) if rank.get("start") else None
+    starting = _starting(memory, rank, age, phases, gpu_busy, found)
+    if found.step is None:
+        found = _from_workers(memory, loaders, second, crew.queue if crew else None, found)
     run = RunSignals(
         run=str(rank["run"]),
         rank=rank.get("rank"),
         pid=pid,
         age_s=age,
-        starting=_starting(memory, rank, age, phases, gpu_busy, found),
+        starting=starting,
         phases=phases.shares if phases else None,
         contexts=phases.contexts if phases else {},
         functions=phases.functions if phases else {},
@@ -91,6 +95,19 @@ def run_signals(
         **(tenancy or {}),
     )
     return replace(run, **_collectives(memory, pid, second))
+
+
+def _from_workers(
+    memory: Memory,
+    loaders: Sequence[Process],
+    second: int,
+    queue: InputQueue | None,
+    counted: steps.Steps,
+) -> steps.Steps:
+    """What the workers tell of a loop without a counter; epoch and total are the loop's own."""
+    seen = [memory.locals[p["pid"]] for p in loaders if p["pid"] in memory.locals]
+    found = loader_index(seen, second, queue)
+    return replace(found, epoch=counted.epoch, total=counted.total)
 
 
 def _starting(

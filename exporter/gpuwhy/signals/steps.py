@@ -80,7 +80,7 @@ def read_steps(locals_: Samples, second: int) -> Steps:
         name=key[2] if key and points else None,
         epoch=_named(values, EPOCH_NAMES),
         total=_named(values, TOTAL_NAMES),
-        per_second=_rate(points),
+        per_second=rate(points),
         still_s=_still(points) if points else None,
     )
 
@@ -109,12 +109,26 @@ def _named(values: dict[Key, int], names: tuple[str, ...]) -> int | None:
 
 def _step_key(seen: list[Observation]) -> Key | None:
     """The counter of the outermost loop that counts steps: known by name; where the same name was
-    seen twice it must have grown, or at least not fallen outside a new epoch."""
-    newest = _values(seen[-1])
-    candidates = [key for key in newest if key[2] in STEP_NAMES]
-    moving = [key for key in candidates if _moves(seen, key)]
-    pool = moving or (candidates if len(seen) < 2 else [])
-    return min(pool, key=lambda key: STEP_NAMES.index(key[2])) if pool else None
+    seen twice it must have grown, or at least not fallen outside a new epoch. A framework's loop
+    has its counter only while it is in its step, so the newest look that shows one decides."""
+    if len(seen) < 2:
+        return _surest(_candidates(seen[-1])) if seen else None
+    since = float(seen[-1]["t"]) - STALE_S
+    for look in reversed(seen):
+        if float(look["t"]) < since:
+            break
+        moving = [key for key in _candidates(look) if _moves(seen, key)]
+        if moving:
+            return _surest(moving)
+    return None
+
+
+def _candidates(look: Observation) -> list[Key]:
+    return [key for key in _values(look) if key[2] in STEP_NAMES]
+
+
+def _surest(keys: list[Key]) -> Key | None:
+    return min(keys, key=lambda key: STEP_NAMES.index(key[2])) if keys else None
 
 
 def _series(seen: list[Observation], key: Key) -> Points:
@@ -156,7 +170,7 @@ def _still(points: Points) -> float:
     return last_t - since
 
 
-def _rate(points: Points) -> float | None:
+def rate(points: Points) -> float | None:
     """Steps a second over the last RATE_S, or since the counter fell (a new epoch), from the end
     points."""
     recent = [p for p in points if p[0] > points[-1][0] - RATE_S]

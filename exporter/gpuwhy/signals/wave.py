@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -63,7 +64,7 @@ def _find(track: GpuTrack, end: float) -> Wave | None:
     """The wave of the last WINDOW_S of power before ``end``; None where the ring was not seen.
 
     Autocorrelation of the mean-free signal; the period is the first peak that is nearly as high as
-    the highest, refined by a parabola. Strength 0 and no period where there is none.
+    the highest, refined between the samples. Strength 0 and no period where there is none.
     """
     ring = track.rings.get("power")
     if ring is None or not ring.step:
@@ -145,7 +146,7 @@ def _autocorrelation(signal: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _refine(correlation: NDArray[np.float64], i: int) -> float:
-    """Vertex of the parabola through the peak and its neighbours; over many periods at once."""
+    """Vertex of the curve through the peak and its neighbours; over many periods at once."""
     best = _vertex(correlation, i)
     for multiple in (2, 4, 8, 16):
         centre = round(best * multiple)
@@ -159,8 +160,11 @@ def _refine(correlation: NDArray[np.float64], i: int) -> float:
 
 
 def _vertex(correlation: NDArray[np.float64], i: int) -> float:
+    """Where a cosine through three points is highest: a period of a few samples is no parabola.
+    No further than halfway to the neighbours; of what is no cosine, the middle one."""
     left, mid, right = (float(correlation[k]) for k in (i - 1, i, i + 1))
-    bend = left - 2 * mid + right
-    if bend >= 0:
+    if mid <= 0 or not -1.0 < (left + right) / (2 * mid) < 1.0:
         return float(i)
-    return i + min(0.5, max(-0.5, 0.5 * (left - right) / bend))  # no peak: no further than halfway
+    angle = math.acos((left + right) / (2 * mid))
+    offset = math.atan((right - left) / (2 * math.sin(angle) * mid)) / angle
+    return i + min(0.5, max(-0.5, offset))
