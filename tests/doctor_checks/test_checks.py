@@ -329,6 +329,22 @@ def test_cgroup_version_1_and_cdi_will_do(tmp_path: Path) -> None:
     assert CHECK["nvidia-container-runtime"](made) == Result("ok", "CDI")
 
 
+def test_every_job_is_told_with_its_own_reason(tmp_path: Path) -> None:
+    jobs = [{**RANK, "pid": pid, "script": f"{pid}.py"} for pid in (4242, 5, 6)]
+    refused = [
+        source("stacks", False, pid=pid, why=f"{pid} is another user's", remedy="run as root")
+        for pid in (4242, 5)
+    ]
+    refused.append(source("stacks", False, pid=6, why="6 is stopped", remedy="kill -CONT 6"))
+    table = {"t": T, "kind": "processes", "processes": jobs}
+    result = CHECK["stacks"](host(tmp_path, table, *refused, without=("stack",)))
+    assert result.found == (
+        "4242 (4242.py): 4242 is another user's; 5 (5.py): 5 is another user's; "
+        "6 (6.py): 6 is stopped"
+    )
+    assert result.remedy == "run as root; kill -CONT 6"
+
+
 def test_an_interpreter_whose_stacks_were_read_is_well(tmp_path: Path) -> None:
     """py-spy 0.4.3 came out before Python 3.15.0, and reads it."""
     for name, files, python in (("new", {}, "3.19"), ("free", FREE_THREADED, "3.13")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpuwhy.doctor_checks.check import (
@@ -15,11 +16,13 @@ from gpuwhy.doctor_checks.check import (
     parts_of,
 )
 from gpuwhy.doctor_checks.host import Host
+from gpuwhy.observe.observation import Observation
 
 SYS_PTRACE = 19  # capabilities(7), linux/capability.h
 DAC_READ_SEARCH = 2
 NEWEST_PYTHON = (3, 15)  # that py-spy 0.4.3 reads
 STACKS = "Python stacks: phases, functions with file and line, steps, the input queue"
+MOST_TOLD = 4
 NO_JOB = "no training job in sight"
 RIGHTS = (
     "run as root, or: setcap cap_sys_ptrace,cap_dac_read_search+ep on py-spy; in a container: "
@@ -78,11 +81,21 @@ def attach(host: Host) -> Result:
     refused, dark = host.refusals("stacks"), _dark(host)
     if not dark:
         return ok(f"{len(ranks)} processes")
-    first = refused.get(dark[0]["pid"])
-    why = first.get("why", "refused") if first else "no stack was read in the trial"
-    remedy = first.get("remedy", RIGHTS) if first else "gpuwhy doctor again; then: " + RIGHTS
+    said = [_refusal(rank, refused) for rank in dark]
     verdict = failed if len(dark) == len(ranks) else degraded
-    return verdict(f"{_named(dark)}: {why}", f"of these jobs: {STACKS}", remedy)
+    return verdict(
+        _listed([f"{_named([rank])}: {why}" for rank, (why, _) in zip(dark, said, strict=True)]),
+        f"of these jobs: {STACKS}",
+        _listed([remedy for _, remedy in said]),
+    )
+
+
+def _refusal(rank: dict[str, Any], refused: Mapping[int, Observation]) -> tuple[str, str]:
+    """Why no stack of a job was read, and what mends that."""
+    told = refused.get(rank["pid"])
+    if told is None:
+        return "no stack was read in the trial", "gpuwhy doctor again; then: " + RIGHTS
+    return str(told.get("why", "refused")), str(told.get("remedy", RIGHTS))
 
 
 def interpreter(host: Host) -> Result:
@@ -159,9 +172,21 @@ def _dark(host: Host) -> list[dict[str, Any]]:
     return [rank for rank in host.ranks() if rank["pid"] not in sampled]
 
 
+def _listed(texts: Sequence[str]) -> str:
+    """Each of them once."""
+    once = list(dict.fromkeys(texts))
+    return "; ".join(once[:MOST_TOLD]) + (
+        f"; and {len(once) - MOST_TOLD} more" if once[MOST_TOLD:] else ""
+    )
+
+
 def _named(ranks: list[dict[str, Any]]) -> str:
-    shown = [f"{rank['pid']} ({rank.get('script') or rank.get('name', '?')})" for rank in ranks[:4]]
-    return ", ".join(shown) + (f" and {len(ranks) - 4} more" if len(ranks) > 4 else "")
+    shown = [
+        f"{rank['pid']} ({rank.get('script') or rank.get('name', '?')})"
+        for rank in ranks[:MOST_TOLD]
+    ]
+    left = len(ranks) - MOST_TOLD
+    return ", ".join(shown) + (f" and {left} more" if left > 0 else "")
 
 
 def _version(rank: dict[str, Any]) -> tuple[int, ...]:
