@@ -22,6 +22,17 @@ ALERTS = (
 """Those that lead here."""
 
 
+NOT_EVERYWHERE = "nccl_ras|infiniband"
+"""Sources that most jobs and hosts do not have."""
+
+
+def _expected() -> str:
+    """Whether sources serve; those that are not everywhere only where they did within the range."""
+    always = on_host("gpuwhy_source_up", f'source!~"{NOT_EVERYWHERE}"')
+    some = on_host("gpuwhy_source_up", f'source=~"{NOT_EVERYWHERE}"')
+    return f"({always} or {some} and max_over_time({some}[$__range]) == 1)"
+
+
 def exporters() -> Panel:
     """Exporters that answer."""
     return stat(
@@ -55,18 +66,11 @@ def lag() -> Panel:
 
 def missing() -> Panel:
     """Sources that do not serve."""
-    up = on_host("gpuwhy_source_up")
-    needed = on_host("gpuwhy_source_up", 'source!~"nccl_ras|infiniband"')
     return stat(
         "Missing sources",
         "Sources of gpuwhy that do not serve, over all hosts. NCCL RAS and InfiniBand count only "
-        "where they served within the range: most jobs and hosts have none. The table has all.",
-        [
-            query(
-                f"count({up} == 0 and (max_over_time({up}[$__range]) == 1 or {needed} == 0))",
-                now=True,
-            )
-        ],
+        "where they served within the range: most jobs and hosts have none.",
+        [query(f"count({_expected()} == 0)", now=True)],
         unit="none",
         low=0,
         decimals=0,
@@ -119,8 +123,9 @@ def sources() -> Panel:
     return states(
         "Which sources served, when?",
         "Sources of gpuwhy, lowest over the hosts shown. What is lost without each is in the table "
-        "below. A missing source never stops the others.",
-        [query(f"min by (source) ({on_host('gpuwhy_source_up')})", "{{source}}")],
+        "below. A missing source never stops the others. NCCL RAS and InfiniBand only where they "
+        "served within the range: most jobs and hosts have none.",
+        [query(f"min by (source) ({_expected()})", "{{source}}")],
         mappings=words.up_down(),
     )
 
@@ -128,7 +133,7 @@ def sources() -> Panel:
 def table_of_sources() -> Panel:
     """One row for each source of each host."""
     by = "host, source"
-    up = f"max by ({by}) ({on_host('gpuwhy_source_up')})"
+    up = f"max by ({by}) ({_expected()})"
     parts = (
         f'label_replace({up}, "lost", "$1", "source", "(.+)")',
         f"max by ({by}) ({on_host('gpuwhy_source_age_seconds')})",
@@ -142,7 +147,7 @@ def table_of_sources() -> Panel:
         "Sources at the end of the range, those that do not serve first: how old their last "
         "report is, how late their reads are, how often they are read, cores used, reads that "
         "failed in the time range. gpuwhy doctor names the remedy.",
-        [query(part, table=True) for part in parts],
+        [query(f"{part} and on ({by}) {up}", table=True) for part in parts],
         columns={
             "host": "Host",
             "source": "Source",
