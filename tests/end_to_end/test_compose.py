@@ -108,11 +108,15 @@ class Stack:
             self.engine.docker("rm", "-f", "beside")
 
     def on_a_gpu_host(self, *changes: str) -> tuple[int, str]:
-        """``up`` of what a GPU host gets, as far as the check of its driver and toolkit, with lines
-        of that changed: status, and what is told. The driver is played by a file that is there, the
-        host's first process by this one."""
+        """What ``up`` of a GPU host says, see ``checked``. The driver is played by a file that is
+        there, the host's first process by this one."""
         played = f"environment: {{DRIVER: /etc/passwd, HOST_ROOT: /proc/{os.getpid()}/root}}"
-        check = [f"services:\n  {CHECK}:", played, *changes]
+        return self.checked(played, *changes)
+
+    def checked(self, *changes: str) -> tuple[int, str]:
+        """``up`` of the compose file by itself, as far as the check of the host's driver and
+        toolkit, with lines of that changed: status, and what is told."""
+        check = [f"services:\n  {CHECK}:", "network_mode: none", *changes]
         file = self.folder / "check.yml"
         file.write_text("\n    ".join(check) + "\n  exporter:\n    deploy: !reset null\n")
         files = [f"--file={name}" for name in (FILES[0], str(self.folder / "test.yml"), str(file))]
@@ -287,3 +291,11 @@ def test_a_gpu_host_without_the_toolkit_is_told_what_to_install(stack: Stack) ->
     assert "install the NVIDIA Container Toolkit" in told
     for right in ("cap_add: !reset null", "pid: !reset null"):
         assert stack.on_a_gpu_host(right)[0] == 0, right  # the host's files are out of its sight
+
+
+@pytest.mark.skipif(Path("/proc/driver/nvidia/version").exists(), reason="this host has a driver")
+def test_a_host_without_a_driver_is_told_of_the_overlay(stack: Stack) -> None:
+    status, told = stack.checked()
+    assert status == 1
+    assert f'service "{CHECK}" didn\'t complete successfully: exit 1' in told
+    assert "docker compose -f docker-compose.yml -f docker-compose.no-gpu.yml up -d" in told
