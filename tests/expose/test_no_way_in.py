@@ -39,6 +39,18 @@ def test_no_shell_and_nothing_that_runs_what_it_reads() -> None:
         assert shell is None or ast.unparse(shell) == "False", where
 
 
+@pytest.mark.parametrize("module", ["actions", "auth"])
+def test_secrets_are_compared_in_constant_time(module: str) -> None:
+    """Nothing that is called a token or a password stands beside ``==``, ``!=`` or ``in``."""
+    tree = ast.parse((PACKAGE / "expose" / f"{module}.py").read_text(encoding="utf-8"))
+    used = {ast.unparse(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    assert "hmac.compare_digest" in used
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.In):
+            names = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+            assert not names & {"token", "given", "password", "raw", "hashed"}, ast.unparse(node)
+
+
 @pytest.fixture(scope="module")
 def client() -> TestClient:
     return TestClient(make(State(), Web(None), Notifications()))

@@ -6,6 +6,7 @@ import base64
 import os
 import shutil
 import ssl
+import time
 from pathlib import Path
 
 import bcrypt
@@ -120,12 +121,31 @@ def test_credentials_keep_colons_of_the_password() -> None:
     assert credentials("Basic YTpiOmM=") == ("a", "b:c")
 
 
-def test_answers_are_bounded() -> None:
+def test_wrong_passwords_in_plenty_are_bounded_and_push_nobody_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A scrape goes on while passwords are tried out, without another bcrypt."""
+    monkeypatch.setattr(auth, "KEPT", 3)
+    monkeypatch.setattr(auth, "WRONG_PAUSE_S", 0.001)
     check = Authenticator({"ada": HASH.encode()})
-    for n in range(auth.KEPT):
-        check._answers[str(n).encode()] = False
-    assert not check.allows(None)
-    assert len(check._answers) == auth.KEPT
+
+    def header(password: str) -> str:
+        return "Basic " + base64.b64encode(f"ada:{password}".encode()).decode()
+
+    assert check.allows(header("secret"))
+    for n in range(8):
+        assert not check.allows(header(f"wrong {n}"))
+    assert len(check._wrong) == 3
+    monkeypatch.setattr(auth.bcrypt, "checkpw", lambda *_: pytest.fail("checked again"))
+    assert check.allows(header("secret"))
+    assert not check.allows(header("wrong 7"))
+
+
+def test_a_slot_rests_after_a_wrong_password() -> None:
+    check = Authenticator({"ada": HASH.encode()})
+    began = time.monotonic()
+    assert not check.allows("Basic YWRhOm5v")
+    assert time.monotonic() - began >= auth.WRONG_PAUSE_S
 
 
 def touch(file: Path, text: str) -> None:

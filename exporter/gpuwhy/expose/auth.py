@@ -9,6 +9,7 @@ import logging
 import secrets
 import ssl
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
@@ -26,10 +27,13 @@ from gpuwhy.expose.web_config import (
 log = logging.getLogger(__name__)
 
 KEPT = 256
-"""Answers remembered: a scrape every few seconds must not cost a bcrypt each time."""
+"""Wrong answers remembered, beside the last right one of each user: a scrape every few seconds must
+not cost a bcrypt each time."""
 SLOTS = 2
 """bcrypt checks at a time: wrong passwords in plenty must not take every CPU from the jobs."""
 PATIENCE_S = 5.0
+WRONG_PAUSE_S = 0.2
+"""A slot rests after a wrong password: ten tries a second at most, and half a core."""
 
 _NOBODY = bcrypt.hashpw(secrets.token_bytes(16), bcrypt.gensalt(10))
 """Checked for an unknown user, so that the time taken does not tell which users there are."""
@@ -41,7 +45,8 @@ class Authenticator:
     def __init__(self, users: Mapping[str, bytes]) -> None:
         self._users = users
         self._salt = secrets.token_bytes(16)
-        self._answers: OrderedDict[bytes, bool] = OrderedDict()
+        self._right: dict[str, bytes] = {}  # apart: wrong ones in plenty must not push them out
+        self._wrong: OrderedDict[bytes, None] = OrderedDict()
         self._lock = threading.Lock()
         self._slots = threading.Semaphore(SLOTS)
 
@@ -52,17 +57,20 @@ class Authenticator:
         user, password = credentials(header)
         key = hmac.digest(self._salt, f"{user}\0{password}".encode(), hashlib.sha256)
         with self._lock:
-            if key in self._answers:
-                self._answers.move_to_end(key)
-                return self._answers[key]
+            if hmac.compare_digest(self._right.get(user, b""), key):
+                return True
+            if key in self._wrong:
+                self._wrong.move_to_end(key)
+                return False
         answer = self._check(user, password)
-        if answer is None:
-            return False
         with self._lock:
-            self._answers[key] = answer
-            if len(self._answers) > KEPT:
-                self._answers.popitem(last=False)
-        return answer
+            if answer:
+                self._right[user] = key
+            elif answer is not None:
+                self._wrong[key] = None
+                if len(self._wrong) > KEPT:
+                    self._wrong.popitem(last=False)
+        return bool(answer)
 
     def _check(self, user: str, password: str) -> bool | None:
         """None where too many others are being checked to tell in time."""
@@ -72,7 +80,10 @@ class Authenticator:
         if not self._slots.acquire(timeout=PATIENCE_S):
             return None
         try:
-            return bcrypt.checkpw(raw, hashed or _NOBODY) and hashed is not None
+            right = bcrypt.checkpw(raw, hashed or _NOBODY) and hashed is not None
+            if not right:
+                time.sleep(WRONG_PAUSE_S)
+            return right
         finally:
             self._slots.release()
 
