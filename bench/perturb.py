@@ -24,6 +24,7 @@ SHORT_S = 23.0
 POWER = 0.6
 CLOCK = 1410 / 1980
 """The maximum clock of an A100 to that of an H200."""
+ACTIVITY = {"sm": 0.75, "occupancy": 0.7, "tensor": 0.5, "dram": 0.6}
 COPIES = 2.0
 """The recorded hosts are virtual machines that copy pageable memory at 1.9 GB/s, which is slow."""
 KEPT = ("gpu_info", "gpu_limits", "source")
@@ -145,6 +146,14 @@ def other_clock(observations: Iterable[Observation]) -> Iterator[Observation]:
         yield o
 
 
+def other_activity(observations: Iterable[Observation]) -> Iterator[Observation]:
+    """A larger card, of which the same kernels use less."""
+    for o in observations:
+        if o["kind"] == "gpm":
+            o = {**o, **{k: o[k] * part for k, part in ACTIVITY.items() if k in o}}
+        yield o
+
+
 def faster_copies(observations: Iterable[Observation]) -> Iterator[Observation]:
     """A host whose copies, which take as long, move COPIES times as much."""
     for o in observations:
@@ -174,6 +183,7 @@ CHANGES: dict[str, Change] = {
     "no source text": no_source_text,
     "a card of 0.6 times the power": other_power,
     "a card of 0.7 times the clock": other_clock,
+    "a card of which kernels use less": other_activity,
     "copies of twice the speed": faster_copies,
     "half of the workers unseen": fewer_workers,
 }
