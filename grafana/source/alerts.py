@@ -76,8 +76,9 @@ def _as(label: str, value: str, alerts: str) -> str:
     return f'label_replace(max without ({label}) ({alerts}), "{label}", "{value}", "", "")'
 
 
-OF_RUN = marks('run="$run"', 'run="",uuid=~"$gpu"')
-"""Alerts on the run, and those on one of its GPUs that no run is to blame for."""
+OF_RUN = marks('run="$run",host=~"$host|"', 'run="",uuid=~"$gpu"')
+"""Alerts on the run, which have no host, and those on one of its GPUs that no run is to blame for;
+where there is no run, without gpuwhy, those of the chosen hosts."""
 
 OF_GPU = marks(
     'uuid=~"$gpu"', 'uuid="",run!=""', of=' and on (run) rank:gpuwhy_held:info{uuid=~"$gpu"}'

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from grafana.source import palette
-from grafana.source.fields import Override, by_name
+from grafana.source.fields import Override, by_name, by_pattern
 from grafana.source.targets import DATASOURCE, Target
 
 Panel = dict[str, Any]
@@ -104,7 +104,7 @@ def timeseries(
         low=low,
         high=high,
         missing=missing,
-        overrides=[*_in_order(targets), *overrides],
+        overrides=[*_in_order(targets), *_crowd(targets), *overrides],
         options={"legend": legend, "tooltip": {"mode": "multi", "sort": "desc"}},
         defaults=defaults,
     )
@@ -114,6 +114,13 @@ def _in_order(targets: Sequence[Target]) -> list[Override]:
     names = [str(t["legendFormat"]) for t in targets if "{{" not in t["legendFormat"]]
     colors = itertools.cycle(palette.LINES)
     return [by_name(name, color=color) for name, color in zip(names, colors, strict=False)]
+
+
+def _crowd(targets: Sequence[Target]) -> list[Override]:
+    """Dashes for the lowest and the highest of a crowd, round its median."""
+    style = {"fill": "dash", "dash": [4, 4]}
+    several = any("{{of}}" in t["legendFormat"] for t in targets)
+    return [by_pattern("(lowest|highest) of all", line_style=style)] if several else []
 
 
 def stat(

@@ -99,3 +99,10 @@ def test_a_mark_says_which_alert_and_of_whom(
         assert labels["severity"] in said
         assert any(labels.get(key, "-") in said for key in ("run", "gpu", "host"))
         assert written(alerts["titleFormat"], labels) == labels["alertname"]
+
+
+def test_without_a_run_only_the_chosen_host_is_marked(
+    dashboards: dict[str, Dashboard], prometheus: Prometheus
+) -> None:
+    """As with dcgm-exporter alone: alerts of other hosts have no run either."""
+    assert marks(dashboards["why"], prometheus, 300.0, host="dcgm", run="", gpu="GPU-dcgm") == []
