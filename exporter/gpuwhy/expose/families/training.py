@@ -20,7 +20,7 @@ STEP_INFO = Metric(
     (*RUN, "name"),
     1,
     "GPU and run",
-    "Name of the variable that gpuwhy_training_step was read from.",
+    "Name of the variable that gpuwhy_training_step was read from; `loader index` is no variable.",
 )
 PHASE = Metric(
     "gpuwhy_training_phase_ratio",
@@ -62,8 +62,8 @@ FROM_RUN: tuple[tuple[Metric, Callable[[RunSignals], float | None]], ...] = (
     (
         on_run(
             "gpuwhy_training_step",
-            "Step in progress, read from the loop's own counter. Absent where no counter was "
-            "found.",
+            "Step in progress, read from the loop's own counter, or the batch in progress by the "
+            "numbers that a DataLoader gives its workers (`loader index`). Absent without either.",
         ),
         lambda run: run.step,
     ),
