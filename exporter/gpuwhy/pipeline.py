@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from gpuwhy.ledger import lost_gpus
 from gpuwhy.ledger.book import Book
 from gpuwhy.observe.observation import Observation
 from gpuwhy.signals.row import Second
@@ -43,8 +42,7 @@ class Pipeline:
 
     def verdicts(self, window_s: float | None = None) -> dict[str, Any]:
         """The object of ``gpuwhy diagnose --json`` over the last ``window_s`` seconds entered."""
-        verdict = self.book.verdicts(window_s)
-        return lost_gpus.told(verdict, self.latest.sources) if self.latest else verdict
+        return self.book.verdicts(window_s)
 
     def _enter(self, seconds: list[Second]) -> list[Second]:
         for second in seconds:

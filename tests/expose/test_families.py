@@ -9,7 +9,7 @@ import pytest
 from tests.expose.samples import PROCESS, RUN, UUID, VERDICTS, T, rank, replay, second, view
 
 from gpuwhy.expose import exposition
-from gpuwhy.expose.families import cgroup, ledger, source, training, verdict
+from gpuwhy.expose.families import cgroup, health, ledger, source, training, verdict
 from gpuwhy.expose.metric import Metric
 from gpuwhy.expose.view import Seen, View
 from gpuwhy.ledger.accounts import ACCOUNTS
@@ -143,6 +143,12 @@ def test_kills_for_want_of_memory_are_told_of_the_rank_in_the_group() -> None:
     elsewhere = {**PROCESS, "cgroup": "/another"}
     facts = {**view().facts, "processes": {"": {"t": T, "processes": [elsewhere]}}}
     assert not found(view(facts=facts), cgroup.OOM_KILLS)
+
+
+def test_the_xid_of_a_gpu_that_is_gone_stays_under_its_number() -> None:
+    """It fell off the bus: no second has it, and the Xid is what says so."""
+    shown = view(gpus={}, known={UUID: Seen(T - 90, "3", "")}, second=second(rows=[]))
+    assert list(found(shown, health.XID_LAST)) == [(UUID, "3", "", "79")]
 
 
 def test_mig_instances_are_kept_apart() -> None:

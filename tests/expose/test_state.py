@@ -56,6 +56,7 @@ def test_rows_disappear_when_they_are_stale_and_counters_stay_a_while() -> None:
     clock.now = T + 1 + LINGER_S + 0.1
     assert "gpuwhy_run_gpu_held_seconds_total" not in names(state)
     assert "gpuwhy_source_up" in names(state)
+    assert state.view().gpu(UUID)[1] == "0", "its number is known for what is told of it later"
 
 
 def test_a_run_that_ended_keeps_its_counters_while_the_gpu_goes_on() -> None:

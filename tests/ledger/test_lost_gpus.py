@@ -48,6 +48,12 @@ def test_one_without_an_entry_is_told_in_all(key: str, said: dict[str, Any], why
     assert [[one["why"] for one in of] for of in blind(found)] == [[why], [why, "none"]]
 
 
+def test_a_gpu_that_gives_no_handle_any_more_is_told_once() -> None:
+    by_number = {"up": True, **OFF_THE_BUS, "why": f"GPU 1: {OFF_THE_BUS['why']}"}
+    found = told(verdict(), {"nvml": by_number, "nvml c": {"up": False, **OFF_THE_BUS}})
+    assert [[one["why"] for one in of] for of in blind(found)] == [[by_number["why"]]] * 2
+
+
 def test_what_is_said_of_one_gpu_counts_before_what_holds_of_any() -> None:
     shared = {"up": False, "why": "shared instance", "remedy": ""}
     found = blind(told(verdict(gpm="Hopper"), {"gpm": {"up": True}, "gpm b": shared}))
@@ -55,6 +61,13 @@ def test_what_is_said_of_one_gpu_counts_before_what_holds_of_any() -> None:
     part = {"up": True, "why": "MIG", "missing": ["utilization"]}
     found = blind(told(verdict(nvml="not read"), {"nvml b": part}))
     assert found[1] == [{"signal": "nvml", "why": "not read: MIG", "remedy": "doctor"}]
+
+
+def test_what_a_gpu_does_not_give_while_it_is_up_is_told_of_it() -> None:
+    said = {"up": True, "missing": ["power_w", "memory_used"], "why": "a virtual GPU"}
+    (_, found) = blind(told(verdict(gpm="none"), {"nvml b": said}))
+    assert [one["signal"] for one in found] == ["gpm", "nvml"]
+    assert found[1]["why"] == "power, memory in use not read: a virtual GPU"
 
 
 def two_gpus(lost_at: int, until: int) -> Iterator[Observation]:

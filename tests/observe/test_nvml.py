@@ -452,6 +452,9 @@ def test_unified_memory(standin):
     assert info["unified_memory"] is True
     assert "memory_total" not in info
     assert "memory_used" not in of(seen, "gpu")[0]
+    state = states(seen, GPU0)["nvml"]
+    assert (state["up"], state["missing"]) == (True, ["memory_used"])
+    assert "works in the host's" in state["why"]
 
 
 def test_an_old_driver(standin):

@@ -83,6 +83,7 @@ class State:
         self._recent: deque[Second] = deque(maxlen=RECENT_S)
         self._seen: dict[RunOn, float] = {}
         self._gpus: dict[str, Seen] = {}
+        self._known: dict[str, Seen] = {}
         self._lock = threading.Lock()  # of what the feeding thread writes
         self._judged_at: int | None = None
         self._drawing = threading.Lock()
@@ -176,11 +177,13 @@ class State:
         for row in second.rows:
             uuid = row.gpu.uuid if row.gpu else None
             if row.gpu is not None:
-                self._gpus[row.gpu.uuid] = Seen(end, _text(row.gpu.gpu), row.gpu.mig or "")
+                seen = Seen(end, _text(row.gpu.gpu), row.gpu.mig or "")
+                self._gpus[row.gpu.uuid] = self._known[row.gpu.uuid] = seen
             for signals in row.runs:
                 self._seen[(uuid, signals.run, signals.rank)] = end
         self._seen = {on: t for on, t in self._seen.items() if end - t <= LINGER_S}
         self._gpus = {uuid: gpu for uuid, gpu in self._gpus.items() if end - gpu.t <= LINGER_S}
+        self._known = _bounded_gpus(self._known)
 
     def _publish(self) -> View:
         """Only the feeding thread comes here, and only it writes: it needs no lock to read."""
@@ -196,6 +199,7 @@ class State:
             ),
             seen=seen,
             gpus=gpus,
+            known=dict(self._known),
             facts=self._facts.copy(),
             verdicts=self._judged(last.t) if last else None,
             last_t=last.t if last else None,

@@ -57,6 +57,7 @@ class View:
     accounts: Accounts = field(default_factory=Accounts)
     seen: Mapping[RunOn, float] = field(default_factory=dict)  # ranks to expose: last seen at
     gpus: Mapping[str, Seen] = field(default_factory=dict)  # by uuid
+    known: Mapping[str, Seen] = field(default_factory=dict)  # those that are gone as well
     facts: Mapping[str, Mapping[str, Observation]] = field(default_factory=dict)
     verdicts: Mapping[str, Any] | None = None
     last_t: int | None = None  # the last complete second, fresh or not
@@ -67,7 +68,7 @@ class View:
         """Values of the GPU labels; all empty for a job whose GPU is not in sight."""
         if uuid is None:
             return ("", "", "")
-        known = self.gpus.get(uuid)
+        known = self.gpus.get(uuid) or self.known.get(uuid)
         return (uuid, known.gpu, known.mig) if known else (uuid, "", "")
 
     def run(self, on: RunOn) -> tuple[str, str, str, str, str]:

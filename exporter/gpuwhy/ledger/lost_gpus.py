@@ -13,6 +13,15 @@ from typing import Any
 Sources = Mapping[str, Mapping[str, object]]
 """The last word of each source: by its name, and by name and UUID of what it says of one GPU."""
 
+WORDS = {
+    "utilization": "utilisation",
+    "power_w": "power",
+    "sm_mhz": "clock",
+    "temperature_c": "temperature",
+    "reasons": "clock-event reasons",
+    "memory_used": "memory in use",
+}
+
 Verdict = dict[str, Any]
 Blind = dict[str, str]
 
@@ -35,18 +44,25 @@ def _of(entry: Verdict, sources: Sources, elsewhere: list[Blind]) -> list[Blind]
         _in_own_words(one, sources.get(f"{one['signal']} {uuid}")) for one in entry["cannot_see"]
     ]
     own = sources.get(f"nvml {uuid}") or {}
-    lost = [_blind(own)] if _is_down(own) else elsewhere
-    if not lost:
-        return blind
-    return [*lost, *(one for one in blind if one["signal"] != "nvml" or lost is elsewhere)]
+    rest = [one for one in blind if one["signal"] != "nvml"]
+    if _is_down(own):
+        return [_blind(own), *rest]
+    if len(rest) == len(blind) and own.get("missing"):
+        return [*elsewhere, *blind, _lacks(own)]
+    return [*elsewhere, *blind]
 
 
 def _lost(sources: Sources) -> Iterator[tuple[str, Mapping[str, object]]]:
     """(UUID, what was said) of each GPU that answers no more; "" for those that never gave one, of
     which NVML, which is up, speaks itself."""
+    whole = sources.get("nvml") or {}
+    told = str(whole.get("why") or "") if whole.get("up") else ""
+    if told:
+        yield "", whole
     for key, said in sources.items():
         name, _, uuid = key.partition(" ")
-        if name == "nvml" and (_is_down(said) if uuid else said.get("up") and said.get("why")):
+        # Once it gives no handle, the same GPU is spoken of by its number.
+        if name == "nvml" and uuid and _is_down(said) and not told.endswith(str(said.get("why"))):
             yield uuid, said
 
 
@@ -57,6 +73,13 @@ def _is_down(said: Mapping[str, object]) -> bool:
 def _blind(said: Mapping[str, object], whom: str = "") -> Blind:
     why, remedy = said.get("why") or "it does not answer", said.get("remedy") or ""
     return {"signal": "nvml", "why": f"{whom}{why}", "remedy": str(remedy)}
+
+
+def _lacks(said: Mapping[str, Any]) -> Blind:
+    """Of a GPU that is up: values that it should give and does not."""
+    names = ", ".join(WORDS.get(name, name) for name in said["missing"])
+    why = said.get("why") or "this GPU and its driver do not give it"
+    return {"signal": "nvml", "why": f"{names} not read: {why}", "remedy": "none"}
 
 
 def _in_own_words(blind: Blind, said: Mapping[str, object] | None) -> Blind:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
 
+from gpuwhy.ledger import lost_gpus
 from gpuwhy.ledger import thresholds as th
 from gpuwhy.ledger.accounts import ACCOUNTS, CAUSES
 from gpuwhy.ledger.advice import next_action
@@ -30,12 +31,13 @@ def verdict(entries: Sequence[Entry]) -> Verdict:
     gpus = [_held(key, window, entries) for key, window in _windows(entries).items()]
     gpus += _free(entries)
     gpus.sort(key=lambda g: (g["gpu"] is None, g["gpu"] or 0, str(g["run"]), g["rank"] or 0))
-    return {
+    found = {
         "schema": 1,
         "window": {"start": utc(entries[0].second.t), "end": utc(entries[-1].second.t + 1)},
         "gpus": gpus,
         "runs": _runs(gpus, entries),
     }
+    return lost_gpus.told(found, _sources(entries))
 
 
 def utc(t: float) -> str:

@@ -12,7 +12,7 @@ from gpuwhy.observe.nvml_gpm import Gpm
 from gpuwhy.observe.nvml_health import health, reasons
 from gpuwhy.observe.nvml_info import info, instance_info, instances
 from gpuwhy.observe.nvml_limits import LimitReader
-from gpuwhy.observe.nvml_messages import MIG, VIRTUAL, explain_lost
+from gpuwhy.observe.nvml_messages import MIG, UNIFIED, VIRTUAL, explain_lost
 from gpuwhy.observe.nvml_processes import ProcessReader
 from gpuwhy.observe.nvml_ring_reader import RingReader
 from gpuwhy.observe.nvml_sample import instance_sample, sample
@@ -186,8 +186,16 @@ class GpuReader:
         device = self.device
         device.say("nvml", True)
         device.missing["nvml"] = [name for name in EXPECTED if name not in of_gpu]
-        device.notes["nvml"] = MIG if device.mig_enabled else VIRTUAL if device.virtual else ""
+        device.notes["nvml"] = self._note()
         for instance in self.instances:
             instance.say("nvml", True)
             for source, remedy in NOT_OF_INSTANCES.items():
                 instance.say(source, False, MIG, remedy)
+
+    def _note(self) -> str:
+        """Why this GPU does not give what others do."""
+        if self.device.mig_enabled:
+            return MIG
+        if self.device.virtual:
+            return VIRTUAL
+        return UNIFIED if self._identity.get("unified_memory") else ""

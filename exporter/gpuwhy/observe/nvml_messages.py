@@ -74,6 +74,7 @@ LOST_GPU: dict[str, tuple[str, str]] = {
 }
 
 MIG = "the driver gives it for no GPU in MIG mode"
+UNIFIED = "the GPU has no memory of its own, it works in the host's"
 VIRTUAL = "a virtual GPU does not give it to its guest"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -125,7 +126,8 @@ METRICS = (
 
 
 def collect(view: View) -> Samples:
-    """The GPUs of the last second."""
+    """The GPUs of the last second, and the Xids of all."""
+    yield from _xids(view)
     for labels, gpu, _ in view.gpu_rows():
         if gpu.reasons is not None:
             for name in REASONS.values():
@@ -149,6 +151,12 @@ def _counted(view: View, labels: tuple[str, str, str], health: Mapping[str, Any]
         yield ROW_REMAPS, (*labels, error), health.get(f"row_remaps_{error}")
     for error, count in health.get("nvlink_errors", {}).items():
         yield NVLINK_ERRORS, (*labels, error), count
-    xids = [xid for xid in view.facts.get("xid", {}).values() if xid["uuid"] == labels[0]]
-    for xid in sorted(xids, key=lambda xid: -float(xid["t"]))[:XIDS_PER_GPU]:
-        yield XID_LAST, (*labels, str(xid["xid"])), xid["t"]
+
+
+def _xids(view: View) -> Samples:
+    """Also of a GPU that is gone: the Xid says why it is."""
+    counts: Counter[str] = Counter()
+    for xid in sorted(view.facts.get("xid", {}).values(), key=lambda xid: -float(xid["t"])):
+        counts[xid["uuid"]] += 1
+        if counts[xid["uuid"]] <= XIDS_PER_GPU:
+            yield XID_LAST, (*view.gpu(xid["uuid"]), str(xid["xid"])), xid["t"]
