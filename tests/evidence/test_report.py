@@ -141,7 +141,7 @@ def test_runs_stay_together_and_equal_gpus_are_told_once() -> None:
     gpus = [entry(n, "a" if n % 2 == 0 else "b", cause("comm", 0.5)) for n in range(8)]
     shown = text(*gpus)
     assert shown.index("a  4 ranks") < shown.index("b  4 ranks")
-    assert "GPU 0, 2, 4, 6, ranks 0, 2, 4, 6: waiting in collectives" in shown
+    assert "GPUs 0, 2, 4, 6, ranks 0, 2, 4, 6: waiting in collectives" in shown
     assert shown.count("Do this.") == 2
     assert "40.0 of 80.0 GPU-seconds" in shown
 

@@ -188,11 +188,11 @@ def _cannot_see(entries: Iterable[Entry], style: Style) -> list[str]:
 
 
 def _names(entries: Sequence[Entry]) -> str:
-    """``GPU 0-3, ranks 0-3`` of several, ``GPU 0, rank 0`` of one."""
+    """``GPUs 0-3, ranks 0-3`` of several, ``GPU 0, rank 0`` of one."""
     gpus = [entry["gpu"] for entry in entries if entry["gpu"] is not None]
     ranks = [entry["rank"] for entry in entries if entry["rank"] is not None]
     migs = [str(entry["mig"]) for entry in entries if entry.get("mig")]
-    name = f"GPU {ranges(gpus)}" if gpus else "No GPU in sight"
+    name = f"GPU{'s' if len(set(gpus)) > 1 else ''} {ranges(gpus)}" if gpus else "No GPU in sight"
     if migs:
         name += f" MIG {printable(', '.join(migs))}"
     if ranks:
