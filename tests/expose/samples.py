@@ -191,6 +191,8 @@ FACTS: dict[str, Observation] = {
         "row_remaps_uncorrected": 0,
         "row_remap_pending": False,
         "row_remap_failed": False,
+        "pages_retired_pending": False,
+        "recovery_action": "none",
         "pcie_replays": 3,
         "nvlink_errors": {"crc": 4},
     },
@@ -213,8 +215,11 @@ FACTS: dict[str, Observation] = {
         "running": 4,
         "blocked": 1,
         "context_switches": 1000,
+        "interrupts": 500,
         "memory_total": 1 << 37,
         "memory_available": 1 << 36,
+        "swap_total": 1 << 34,
+        "swap_free": 1 << 33,
         "swap_in": 0,
         "swap_out": 0,
         "disk_read_bytes": 1,
@@ -233,6 +238,7 @@ FACTS: dict[str, Observation] = {
         "receive_bytes": 7,
         "transmit_bytes": 8,
         "errors": {"symbol_error": 0},
+        "congestion": {"port_xmit_wait": 9},
     },
     "source": {
         "source": "stacks",
@@ -245,6 +251,7 @@ FACTS: dict[str, Observation] = {
         "failures": 1,
         "lost_s": 0.4,
         "torn": 2,
+        "dropped": 3,
     },
 }
 _KEYS = {

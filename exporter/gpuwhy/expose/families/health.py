@@ -67,6 +67,19 @@ ROW_REMAP_PENDING = on_gpu(
 ROW_REMAP_FAILED = on_gpu(
     "gpuwhy_gpu_row_remap_failed", "1 if a remap has failed: the card is to be replaced."
 )
+PAGES_RETIRED_PENDING = on_gpu(
+    "gpuwhy_gpu_pages_retired_pending",
+    "1 if a page of memory is to be retired with the next reset, else 0 (GPUs before Ampere).",
+)
+RECOVERY_ACTION = Metric(
+    "gpuwhy_gpu_recovery_action",
+    "gauge",
+    (*GPU, "action"),
+    1,
+    "GPU",
+    "1 for what the driver asks for to make the GPU well: none, gpu_reset, node_reboot, "
+    "drain_p2p, drain_and_reset, ...",
+)
 PCIE_REPLAYS = Metric(
     "gpuwhy_gpu_pcie_replays_total", "counter", GPU, 1, "GPU", "PCIe packets that were sent again."
 )
@@ -106,6 +119,7 @@ FROM_HEALTH = (
     (XID_ERRORS, "xid_errors"),
     (ROW_REMAP_PENDING, "row_remap_pending"),
     (ROW_REMAP_FAILED, "row_remap_failed"),
+    (PAGES_RETIRED_PENDING, "pages_retired_pending"),
     (PCIE_REPLAYS, "pcie_replays"),
 )
 """Metrics that are a field of ``gpu_health``."""
@@ -119,6 +133,8 @@ METRICS = (
     ROW_REMAPS,
     ROW_REMAP_PENDING,
     ROW_REMAP_FAILED,
+    PAGES_RETIRED_PENDING,
+    RECOVERY_ACTION,
     PCIE_REPLAYS,
     NVLINK_ERRORS,
     *(metric for metric, _ in FROM_LIMITS),
@@ -149,6 +165,8 @@ def _counted(view: View, labels: tuple[str, str, str], health: Mapping[str, Any]
             count = health.get(f"ecc_{lifetime}_{error}")
             yield ECC_ERRORS, (*labels, error, lifetime), count
         yield ROW_REMAPS, (*labels, error), health.get(f"row_remaps_{error}")
+    if "recovery_action" in health:
+        yield RECOVERY_ACTION, (*labels, health["recovery_action"]), 1
     for error, count in health.get("nvlink_errors", {}).items():
         yield NVLINK_ERRORS, (*labels, error), count
 

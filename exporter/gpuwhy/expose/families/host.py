@@ -31,11 +31,14 @@ FROM_HOST = (
     (on_host("gpuwhy_host_tasks_running", "Tasks that run or wait for a CPU."), "running"),
     (on_host("gpuwhy_host_tasks_blocked", "Tasks that wait for a disk."), "blocked"),
     (_counter("gpuwhy_host_context_switches_total", "Context switches."), "context_switches"),
+    (_counter("gpuwhy_host_interrupts_total", "Interrupts."), "interrupts"),
     (on_host("gpuwhy_host_memory_total_bytes", "Memory of the host."), "memory_total"),
     (
         on_host("gpuwhy_host_memory_available_bytes", "Memory that can be had without swapping."),
         "memory_available",
     ),
+    (on_host("gpuwhy_host_swap_total_bytes", "Swap space."), "swap_total"),
+    (on_host("gpuwhy_host_swap_free_bytes", "Swap space that is not used."), "swap_free"),
     (_counter("gpuwhy_host_swap_in_bytes_total", "Memory read back from swap."), "swap_in"),
     (_counter("gpuwhy_host_swap_out_bytes_total", "Memory written to swap."), "swap_out"),
     (
@@ -100,6 +103,15 @@ PORT_ERRORS = _counter(
     bound=16,
     scope="port",
 )
+PORT_CONGESTION = _counter(
+    "gpuwhy_network_congestion_total",
+    "Waits for credits and congestion notifications of the port by the kernel's name of the "
+    "counter.",
+    *PORT,
+    "kind",
+    bound=4,
+    scope="port",
+)
 
 METRICS = (
     CPU,
@@ -111,6 +123,7 @@ METRICS = (
     PORT_RECEIVE,
     PORT_TRANSMIT,
     PORT_ERRORS,
+    PORT_CONGESTION,
 )
 
 
@@ -138,3 +151,5 @@ def _port(labels: tuple[str, str], port: Mapping[str, Any]) -> Samples:
     yield PORT_TRANSMIT, labels, port.get("transmit_bytes")
     for error, count in port.get("errors", {}).items():
         yield PORT_ERRORS, (*labels, error), count
+    for kind, count in port.get("congestion", {}).items():
+        yield PORT_CONGESTION, (*labels, kind), count

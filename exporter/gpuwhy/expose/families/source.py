@@ -58,6 +58,13 @@ SUMS = (
         _of_source("gpuwhy_source_torn_stacks_total", "Stacks dropped because they were torn."),
         "torn",
     ),
+    (
+        _of_source(
+            "gpuwhy_source_dropped_observations_total",
+            "Observations of the source that were lost, since who reads them was too slow.",
+        ),
+        "dropped",
+    ),
 )
 
 PARTS_DOWN = _of_source(
