@@ -24,10 +24,10 @@ MODES = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 SECTOR = 512
 """Bytes of a sector in /proc/diskstats, whatever the disk's own (kernel: iostats.rst)."""
 
-_DISK = re.compile(r"(?:(?:sd|vd|xvd|hd|dasd)[a-z]+|nvme\d+n\d+|mmcblk\d+|pmem\d+)$")
+_DISK = re.compile(r"(?:(?:sd|vd|xvd|hd|dasd)[a-z]+|nvme\d+n\d+|mmcblk\d+|pmem\d+|rbd\d+|nbd\d+)$")
 """Whole disks. Partitions, and devices that lie on others (dm-, md, loop), count bytes twice."""
 _VIRTUAL = re.compile(
-    r"(?:lo$|veth|docker|podman|br-|virbr|cni|cali|flannel|cilium|lxc|vxlan|kube|nodelocaldns|tun|tap"
+    r"(?:lo$|veth|docker|podman|br-|br\d|virbr|vmbr|lxdbr|ovs-|geneve|genev_|vlan|cni|cali|flannel|cilium|lxc|vxlan|kube|nodelocaldns|tun|tap"
     r"|wg|dummy|ifb|bond|team|sit|gre|ip6|vnet|macvtap|tailscale)|.*[.@]"
 )
 """Interfaces whose bytes pass through another one too."""
