@@ -131,6 +131,11 @@ def test_processes_are_listed_with_named_fields_only(state: State, client: TestC
     assert listed["recorded"] is True
     assert listed["processes"][0]["role"] == "rank"
     assert {p["role"] for p in listed["processes"]} >= {"rank", "worker"}
+    assert all(
+        {"voluntary", "read_bytes"} <= p.keys()
+        for p in listed["processes"]
+        if p["role"] == "worker"
+    )
     table = state._facts._last["processes"][""]
     table["processes"][0]["environ"] = {"TOKEN": "x"}
     try:
