@@ -143,6 +143,26 @@ def test_nothing_has_the_name_before_the_recording_is_complete(tmp_path: Path) -
     assert [p.name for p in tmp_path.iterdir()] == ["a.gpuwhy.gz"]
 
 
+def test_two_recorders_do_not_write_into_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.gpuwhy.gz"
+    with Recorder(path, HEADER) as first:
+        first.write({"t": 1.0, "kind": "host"})
+        with pytest.raises(RecordingError, match="another gpuwhy is recording into it"):
+            Recorder(path, HEADER)
+        first.write({"t": 2.0, "kind": "host"})
+    assert [seen["t"] for seen in read(path)[1]] == [1.0, 2.0]
+    record(path, [{"t": 3.0, "kind": "host"}])
+    assert [seen["t"] for seen in read(path)[1]] == [3.0]
+
+
+def test_what_a_killed_recorder_left_is_written_over(tmp_path: Path) -> None:
+    path = tmp_path / "a.gpuwhy.gz"
+    path.with_name(path.name + ".partial").write_bytes(b"x" * 10_000)
+    record(path, [{"t": 3.0, "kind": "host"}])
+    assert [seen["t"] for seen in read(path)[1]] == [3.0]
+    assert path.stat().st_size < 1000
+
+
 def test_a_failure_leaves_the_old_file_alone(tmp_path: Path) -> None:
     path = record(tmp_path / "a.gpuwhy.gz", [{"t": 1.0, "kind": "host"}])
     before = path.read_bytes()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import gzip
 import math
 import os
@@ -90,7 +91,7 @@ class Recorder:
         self._packer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
         self._raw: BinaryIO | None = None
         try:
-            self._raw = self.partial.open("wb")
+            self._raw = _opened_alone(self.partial)
         except OSError as error:
             raise self._failed(error) from error
         self._put(header)
@@ -112,8 +113,8 @@ class Recorder:
             self._raw.write(self._packer.flush())
             self._raw.flush()
             os.fsync(self._raw.fileno())
+            self.partial.replace(self.path)  # while the file is locked
             self._raw.close()
-            self.partial.replace(self.path)
         except OSError as error:
             raise self._failed(error) from error
         self._raw = None
@@ -161,6 +162,34 @@ class Recorder:
         return RecordingError(
             f"cannot write {self.path}: {why}; choose a path with room and rights"
         )
+
+
+def _opened_alone(path: Path) -> BinaryIO:
+    """An empty file that no other recorder is writing. Raises OSError."""
+    raw = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "wb")
+    try:
+        _lock(raw)
+        if not os.path.samestat(os.fstat(raw.fileno()), path.stat()):
+            raise _busy()  # it was just completed, and has got its name
+        if path.is_file():
+            raw.truncate(0)
+    except OSError:
+        raw.close()
+        raise
+    return raw
+
+
+def _lock(raw: BinaryIO) -> None:
+    try:
+        fcntl.flock(raw, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise _busy() from None
+    except OSError:  # a file system without locks
+        return
+
+
+def _busy() -> OSError:
+    return OSError(errno.EBUSY, "another gpuwhy is recording into it")
 
 
 def read(path: str | os.PathLike[str]) -> tuple[Header, Iterator[Observation]]:
