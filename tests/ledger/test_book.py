@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.ledger_strategies import rows
 
 from gpuwhy.ledger.book import Book
+from gpuwhy.pipeline import Pipeline
 from gpuwhy.signals.row import GpuRow, GpuSignals, RunSignals, Second
 
 
@@ -83,3 +84,26 @@ def test_only_the_last_seconds_are_kept_but_counters_go_on() -> None:
     assert len(book.recent) == 5
     assert book.observed["g"] == 20.0
     assert [e.second.t for e in book.entries(3)] == [17, 18, 19]
+
+
+def test_a_gpu_that_is_divided_is_not_accounted_for_beside_its_instances() -> None:
+    """Else a fleet's sum would hold each such card once more, as time that nobody can explain."""
+    infos = [{"uuid": "card", "gpu": 0}] + [
+        {"uuid": f"MIG-{i}", "gpu": 0, "mig": f"{i}/0", "parent_uuid": "card"} for i in (1, 2)
+    ]
+    pipeline = Pipeline()
+    for half in range(40):
+        t = 1796050000.0 + half / 2
+        pipeline.feed({"t": t, "kind": "gpu_info", **info} for info in infos)
+        for info in infos:
+            busy = {"dt": 0.5, "graphics": 0.25} if "mig" in info else None
+            if busy is not None:
+                pipeline.feed([{"t": t, "kind": "gpm", "uuid": info["uuid"], **busy}])
+            pipeline.feed([{"t": t, "kind": "gpu", "uuid": info["uuid"], "power_w": 100.0}])
+    pipeline.finish()
+    assert set(pipeline.book.observed) == {"MIG-1", "MIG-2"}
+    assert {uuid for uuid, *_ in pipeline.book.device} == {"MIG-1", "MIG-2"}
+    assert {entry["uuid"] for entry in pipeline.verdicts()["gpus"]} == {"MIG-1", "MIG-2"}
+    assert pipeline.latest is not None
+    card = next(r.gpu for r in pipeline.latest.rows if r.gpu is not None and r.gpu.uuid == "card")
+    assert (card.divided, card.power_w) == (True, 100.0), "what it draws is still told"

@@ -64,8 +64,8 @@ class Book:
                 shares[(uuid, (run.run, run.rank), run.pid)] = part
                 if uuid is not None:
                     self._enter_run(uuid, run, part)
-            if uuid is not None:
-                self._enter_device(uuid, row, parts)
+            if row.gpu is not None and not row.gpu.divided:
+                self._enter_device(row.gpu.uuid, row, parts)
         self._forget(second.t)
         self.recent.append(Entry(second, shares))
 

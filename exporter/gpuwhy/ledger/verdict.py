@@ -185,7 +185,7 @@ def _free(entries: Sequence[Entry]) -> list[Verdict]:
     rows: dict[str, list[GpuRow]] = {}
     for entry in entries:
         for row in entry.second.rows:
-            if row.gpu is not None and not row.runs:
+            if row.gpu is not None and not row.runs and not row.gpu.divided:
                 rows.setdefault(row.gpu.uuid, []).append(row)
     out = []
     for free in rows.values():

@@ -65,6 +65,7 @@ class GpuSignals:
     reasons: frozenset[str] | None = None  # names of active clock-event reasons
     wave: Wave | None = None
     lost_s: float = 0.0  # ring seconds lost in this second
+    divided: bool = False  # into MIG instances in sight, whose time is accounted for in its place
 
 
 @dataclass(frozen=True, slots=True)

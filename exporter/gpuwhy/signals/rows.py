@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpuwhy.signals import contention
@@ -20,7 +21,9 @@ ENDED_S = 2.0
 
 def second_of(memory: Memory, second: int) -> Second:
     table = _table(memory, second)
-    rows = [_gpu_row(memory, track, second, table) for track in _observed(memory, second)]
+    tracks = _observed(memory, second)
+    divided = {track.info.get("parent_uuid") for track in tracks}
+    rows = [_gpu_row(memory, t, second, table, t.uuid in divided) for t in tracks]
     placed = {run.pid for row in rows for run in row.runs}
     rows += [
         _row_without_gpu(memory, rank, second, table)
@@ -51,7 +54,9 @@ def _table(memory: Memory, second: int) -> list[Process]:
     return [p for p in found["processes"] if alive is None or p["pid"] in alive]
 
 
-def _gpu_row(memory: Memory, track: GpuTrack, second: int, table: Sequence[Process]) -> GpuRow:
+def _gpu_row(
+    memory: Memory, track: GpuTrack, second: int, table: Sequence[Process], divided: bool
+) -> GpuRow:
     held = contention.holders(track, second)
     shares = contention.sm_shares(track, second)
     ranks = [p for p in table if _on_gpu(memory, p, track, held)]
@@ -72,6 +77,7 @@ def _gpu_row(memory: Memory, track: GpuTrack, second: int, table: Sequence[Proce
         int(d["pid"]) for p in ranks for d in contention.descendants(int(p["pid"]), table)
     }
     foreign = tuple(sorted((held or set()) - known))
+    signals = replace(signals, divided=divided) if divided else signals
     return GpuRow(signals, tuple(runs), seen | _seen_of(memory, runs), foreign)
 
 
