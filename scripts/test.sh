@@ -10,13 +10,22 @@ kinds=" and not full"
 "$bin/ruff" format --check --quiet . || failed="$failed ruff-format"
 "$bin/ruff" check --quiet . || failed="$failed ruff"
 "$bin/mypy" || failed="$failed mypy"
+
+side_by_side() { # a file at a time to each process, in the order of the arguments
+    "$bin/python" -m pytest --dist loadfile --no-loadscope-reorder "$@"
+}
 case " $* " in
     *" tests"* | *" -k "*) # chosen ones
         "$bin/python" -m pytest "$@" || failed="$failed pytest"
         ;;
     *)
         "$bin/python" -m pytest -m "live$kinds" "$@" || failed="$failed live"
-        "$bin/python" -m pytest -m "not live$kinds" -n logical --maxprocesses 4 --dist loadfile "$@" ||
+        # Two at a time, those with jobs that have PyTorch loaded before those of faults: an
+        # exporter that is shown no GPU takes any such process for a rank.
+        side_by_side -n 2 -m "services$kinds" \
+            tests/end_to_end/test_up.py tests/end_to_end/test_compose.py tests/end_to_end tests/faults "$@" ||
+            failed="$failed services"
+        side_by_side -n logical --maxprocesses 4 -m "not live and not services$kinds" "$@" ||
             failed="$failed pytest"
         ;;
 esac

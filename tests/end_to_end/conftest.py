@@ -11,10 +11,10 @@ from tests.end_to_end.clones import Up, clone
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """They run by themselves, but for those in which nothing is watched."""
     for item in items:
-        if Path(__file__).parent in item.path.parents and item.path.stem != "test_up_bad_input":
-            item.add_marker(pytest.mark.live)
+        if Path(__file__).parent in item.path.parents:
+            judges = item.path.stem in ("test_live", "test_harmless")
+            item.add_marker(pytest.mark.live if judges else pytest.mark.services)
 
 
 @pytest.fixture

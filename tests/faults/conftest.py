@@ -12,10 +12,9 @@ from tests.standin_nvml.standin import build
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All of them run by themselves."""
     for item in items:
         if Path(__file__).parent in item.path.parents:
-            item.add_marker(pytest.mark.live)
+            item.add_marker(pytest.mark.services)
 
 
 @pytest.fixture(scope="session")

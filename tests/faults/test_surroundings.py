@@ -16,7 +16,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.faults.rig import EXPORTER, Rig
+from tests.faults.rig import EXPORTER, HEALTHY, Rig
 
 OBSERVED = "gpuwhy_gpu_observed_seconds_total"
 Start = Callable[..., Rig]
@@ -132,19 +132,23 @@ def gpuwhy(*arguments: object, env: Mapping[str, str] = {}) -> subprocess.Popen[
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can mount a small file system")
-def test_recording_to_a_full_file_system(tmp_path: Path) -> None:
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "gpuwhy", tmp_path])
+def test_recording_to_a_full_file_system(driver: Path, tmp_path: Path) -> None:
+    small, script = tmp_path / "small", tmp_path / "script"
+    small.mkdir()
+    script.write_text(HEALTHY)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8k", "gpuwhy", small])
     if mounted.returncode:
         pytest.skip("no file system can be mounted here")
     try:
-        process = gpuwhy("record", tmp_path / "a.gpuwhy.gz", "--for", "60s")
+        gpus = {"LD_LIBRARY_PATH": str(driver), "STANDIN_NVML": str(script)}
+        process = gpuwhy("record", small / "a.gpuwhy.gz", "--for", "60s", env=gpus)
         message = process.communicate(timeout=120)[1]
         assert process.returncode == 1
         assert "No space left on device" in message
         assert "choose a path with room" in message
-        assert not list(tmp_path.iterdir()), "nothing half done is left"
+        assert not list(small.iterdir()), "nothing half done is left"
     finally:
-        subprocess.run(["umount", tmp_path], check=True)
+        subprocess.run(["umount", small], check=True)
 
 
 def ask(host: Rig, request: bytes = b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n") -> socket.socket:
