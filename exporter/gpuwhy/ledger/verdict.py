@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from gpuwhy.ledger import lost_gpus
+from gpuwhy.ledger import ended, lost_gpus
 from gpuwhy.ledger import thresholds as th
 from gpuwhy.ledger.accounts import ACCOUNTS, CAUSES
 from gpuwhy.ledger.advice import next_action
@@ -37,7 +37,7 @@ def verdict(entries: Sequence[Entry]) -> Verdict:
         "gpus": gpus,
         "runs": _runs(gpus, entries),
     }
-    return lost_gpus.told(found, _sources(entries))
+    return lost_gpus.told(ended.told(found, entries), _sources(entries))
 
 
 def utc(t: float) -> str:
