@@ -63,7 +63,7 @@ CAUSES = (
     Cause(
         "GPUHostWork",
         "host",
-        "host holds it up",
+        "host-bound",
         "host work and synchronisation between kernels",
         "take that function off the step's path (a thread, every N steps, the GPU); read scalars "
         "(.item(), prints) every N steps.",

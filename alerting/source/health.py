@@ -196,7 +196,7 @@ def _port(limits: Thresholds) -> Alert:
         expr="gpuwhy_network_up == 0\nand on (instance, device, port) "
         f"max_over_time(gpuwhy_network_up[{limits.recent}]) == 1",
         severity="warning",
-        summary='{{ $labels.device }} {{ printf "%.24s" $labels.host }}: port down',
+        summary='{{ printf "%.20s" $labels.device }} {{ printf "%.24s" $labels.host }}: port down',
         description="Port {{ $labels.port }} of {{ $labels.device }} on "
         "{{ or $labels.host $labels.instance }} was up and is down: collectives across hosts take "
         "a slower way or stop.\nNext: check cable, transceiver and the switch's port.\n",

@@ -145,7 +145,7 @@ def _gpu_source_missing(limits: Thresholds) -> Alert:
         f"{served.format(limits.window)} == 0\n"
         f"and on (instance, uuid, mig, source) {served.format(limits.recent)} == 1\n"
         "and on (instance, source) gpuwhy_source_up == 1",
-        "{{ $labels.source }} of GPU {{ $labels.gpu }} missing",
+        "GPU {{ $labels.gpu }} lacks {{ $labels.source }}",
         "",
         "",
     )

@@ -86,8 +86,7 @@ def _lockstep(limits: Thresholds) -> Alert:
         f"and on (run) count by (run) ({_of_ranks(_waves(limits))}) >= 2\n"
         f"and on (run) {_lost(limits)}",
         severity="warning",
-        summary=f"{SHORT_RUN}: GPUs idle in step, "
-        f"{share('run:gpuwhy_lost:avg{run=%q}')} of time lost",
+        summary=f"{SHORT_RUN}: idle in step, {share('run:gpuwhy_lost:avg{run=%q}')} of time lost",
         description=f"The GPUs of {RUN} idle at the same moments: all wait for one thing, a late "
         "rank or what they share.\n"
         f"{PERIOD}Next: look for the rank that is late, a slow loader included; then for a barrier "

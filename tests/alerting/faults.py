@@ -257,7 +257,7 @@ FAULTS = (
     Fault("DcgmExporterDown", ["dcgm"], unchanged, scraped=times("up", 0, "dcgm-exporter")),
     Fault(
         "GPUSourceMissing",
-        ["gpm of GPU 1", "other GPUs do"],
+        ["GPU 1 lacks gpm", "other GPUs do"],
         lambda o: [] if o["kind"] == "gpm" and "healthy" in o["uuid"] else [o],
         ("data_slow", "healthy"),
     ),

@@ -15,10 +15,12 @@ from scripts.stack import packages
 from tests.alerting import promtool
 
 from gpuwhy.expose.catalogue import CATALOGUE
+from gpuwhy.observe.observation import SOURCES
 
 ROOT = Path(__file__).parents[2]
 DASHBOARDS = ROOT / "grafana/dashboards"
 RUNBOOKS = ROOT / "alerting/runbooks"
+FAMILIES = ROOT / "exporter/gpuwhy/expose/families"
 SECTIONS = ["Meaning", "Impact", "Diagnosis", "Mitigation", "How to check"]
 METRIC = re.compile(r"(?<![:\w])gpuwhy_\w+")
 RECORDED = re.compile(r"(?<![\w:])[a-z_]+:[a-z_]+:[a-z_]+")
@@ -89,6 +91,31 @@ def test_every_field_of_dcgm_is_collected() -> None:
     collected = set(re.findall(r"^(DCGM_\w+)\s*,\s*(?:gauge|counter|label)\s*,\s*\S", listed, re.M))
     used = {name for rule in rules() for name in DCGM.findall(str(rule["expr"]))}
     assert used - {"DCGM_FI_DEV_FB_TOTAL"} <= collected  # made of its parts where it is absent
+
+
+LONGEST = {
+    "gpu": "127",
+    "xid": "1023",
+    "source": max(SOURCES, key=len),
+    "family": max((path.stem for path in FAMILIES.glob("*.py")), key=len),
+    "integration": "mattermost",
+}
+"""Widest values of the labels that a summary shows whole; whatever has no bound must be cut."""
+
+
+def widest(summary: str) -> str:
+    """A summary filled in at its widest: cut texts as long as they may be, shares of 100 %."""
+    looked_up = re.sub(r"{{ with printf `.*?{{ end }}{{ end }}", "100%", summary)
+    cut = re.sub(r'{{ printf "%\.(\d+)s" .*? }}', lambda m: "x" * int(m[1]), looked_up)
+    counted = cut.replace("{{ $value }}", "1023")
+    return re.sub(r"{{ \$labels\.(\w+) }}", lambda m: LONGEST[m[1]], counted)
+
+
+@pytest.mark.parametrize("summary", sorted({str(a["annotations"]["summary"]) for a in alerts()}))  # type: ignore[index]
+def test_summaries_fit_a_phone_whatever_the_names(summary: str) -> None:
+    filled = widest(summary)
+    assert "{{" not in filled
+    assert len(filled) < 60, filled
 
 
 def test_function_and_line_are_no_labels() -> None:
