@@ -6,11 +6,15 @@ from dataclasses import dataclass
 
 STEP_BEFORE = " offset $__interval"
 """One step of the query earlier."""
+AT_LEFT = " and on () (vector(1000 * time()) > $__from <= $__from + $__interval_ms)"
+"""At the first step within the range only: Grafana asks from the step before, and draws no mark
+left of the axis."""
 
 
 @dataclass(frozen=True)
 class Marks:
-    """Queries for the marks of a page, where alerts begin and where they end.
+    """Queries for the marks of a page: where alerts begin, where they end, and at the left edge
+    those that fire since before it.
 
     Not over all the time between: that would colour what lies below, and several of them would make
     one account's colour look like another's.
@@ -18,6 +22,7 @@ class Marks:
 
     begin: str
     end: str
+    before: str
 
 
 def told(select: str) -> str:
@@ -31,8 +36,9 @@ def told(select: str) -> str:
 
 def marks(*selects: str, of: str = "") -> Marks:
     """Marks of the alerts that one of ``selects`` finds; ``of``: of the last, only those."""
-    begin, end = (" or ".join(map(made, selects)) + of for made in (_begins, _ends))
-    return Marks(_named(begin), _named(end))
+    kinds = (_begins, _ends, _goes_on)
+    begin, end, before = (" or ".join(map(made, selects)) + of for made in kinds)
+    return Marks(_named(begin), _named(end), _named(f"({before}){AT_LEFT}"))
 
 
 def _named(alerts: str) -> str:
@@ -43,6 +49,11 @@ def _named(alerts: str) -> str:
 def _begins(select: str) -> str:
     """Alerts that are told, at the step at which they begin to fire or become worse."""
     return f"({_firing(select)} unless {_firing(select)}{STEP_BEFORE}{_silenced(select)})"
+
+
+def _goes_on(select: str) -> str:
+    """Alerts that are told and fired a step before at this severity too."""
+    return f"({_firing(select)} and {_firing(select)}{STEP_BEFORE}{_silenced(select)})"
 
 
 def _ends(select: str) -> str:

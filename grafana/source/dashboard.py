@@ -101,6 +101,7 @@ def _annotations(alerts: Marks) -> dict[str, Any]:
         "list": [
             _marks("Alerts", alerts.begin, "{{alertname}}", palette.BAD),
             _marks("Their end", alerts.end, "{{alertname}} ended", palette.NEUTRAL),
+            _marks("Since before", alerts.before, "{{alertname}} since before", palette.BAD),
         ]
     }
 

@@ -24,15 +24,16 @@ MARKED = {
 """On the pages of host ``recorded``, its run ``data_slow`` and its GPU."""
 ENDED = "GPUCopyBound"
 """On the same run, just before the end."""
-BEGIN, END = 0, 1
+BEGIN, END, BEFORE = 0, 1, 2
 
 
 def marks(
     dashboard: Dashboard, prometheus: Prometheus, range_s: float, which: int = BEGIN, **given: str
 ) -> list[dict[str, Any]]:
-    """The series that become marks, of those where alerts begin or of those where they end."""
+    """The series that become marks: where alerts begin, where they end, or at the left edge."""
     end = float(recorded.END)
-    values = choose(dashboard, prometheus, end, range_s, given)
+    begin_ms = f"{1000 * (end - range_s):.0f}"
+    values = {**choose(dashboard, prometheus, end, range_s, given), "__from": begin_ms}
     alerts = dashboard["annotations"]["list"][which]
     step_s = max(15.0, range_s / 1000)
     query = fill(alerts["expr"], values, range_s=range_s, step_s=step_s)
@@ -66,6 +67,22 @@ def test_the_end_of_an_alert_is_marked(
         assert len(series["values"]) == 1
         alerts = dashboards[name]["annotations"]["list"][END]
         assert written(alerts["titleFormat"], series["metric"]) == f"{ENDED} ended"
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_an_alert_that_fires_since_before_the_range_is_marked_at_its_left_edge(
+    dashboards: dict[str, Dashboard], prometheus: Prometheus, name: str
+) -> None:
+    given = {"host": "recorded", "run": "data_slow", "gpu": GPU}
+    found = marks(dashboards[name], prometheus, 30.0, BEFORE, **given)
+    assert {s["metric"]["alertname"] for s in found} == MARKED[name]
+    for series in found:
+        ((at, _),) = series["values"]
+        assert recorded.END - 30 < at <= recorded.END - 15, "within the first step of the axis"
+    begun = marks(dashboards[name], prometheus, 30.0, BEGIN, **given)
+    assert begun == [], "none is marked twice"
+    begun_within = marks(dashboards[name], prometheus, 300.0, BEFORE, **given)
+    assert {s["metric"]["alertname"] for s in begun_within} <= {ENDED}
 
 
 @pytest.mark.parametrize("name", ["why", "one-gpu", "fleet"])

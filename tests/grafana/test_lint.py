@@ -29,6 +29,7 @@ VALUES = {
     **dict.fromkeys(("host", "rank"), ".*"),
     **dict.fromkeys(("run", "gpu"), "x"),
     "datasource": "prometheus",
+    "__from": "0",
 }
 
 
@@ -134,9 +135,10 @@ def test_links_keep_time_and_variables(dashboard: Dashboard) -> None:
 
 
 def test_alerts_are_annotations(dashboard: Dashboard) -> None:
-    begin, end = dashboard["annotations"]["list"]
+    begin, end, before = dashboard["annotations"]["list"]
     assert begin["enable"] and 'ALERTS{alertstate="firing",' in begin["expr"]
     assert end["enable"] and end["iconColor"] != begin["iconColor"]
+    assert before["enable"] and before["titleFormat"] != begin["titleFormat"]
 
 
 def test_no_sentence_lives_in_a_label(dashboard: Dashboard) -> None:

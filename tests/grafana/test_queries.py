@@ -3,11 +3,13 @@ panel says why there is none; no query fails, and no series is doubled."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from grafana.source import palette
 from grafana.source.build import DASHBOARDS
 from grafana.source.queries import MOST_LINES
 from tests.grafana import recorded
@@ -146,6 +148,33 @@ def test_with_dcgm_exporter_alone(
         title, said = answer.panel["title"], answer.panel["fieldConfig"]["defaults"]["noValue"]
         if title not in shown:
             assert any(words in said for words in STATED), title
+
+
+def alarming(answer: Answer) -> bool:
+    """Whether a single value, or what stands where there is none, is in the colour of alarm."""
+    steps = answer.panel["fieldConfig"]["defaults"].get("thresholds", {"steps": []})["steps"]
+    values = [float(s["value"][1]) for s in answer.series if "value" in s] or [-math.inf]
+    reached = [
+        [step["color"] for step in steps if step["value"] is None or value >= step["value"]]
+        for value in values
+    ]
+    return any(colors[-1:] == [palette.BAD] for colors in reached)
+
+
+@pytest.mark.parametrize("name", DASHBOARDS)
+def test_what_needs_gpuwhy_is_never_red(
+    dashboards: dict[str, Dashboard], prometheus: Prometheus, name: str
+) -> None:
+    needs("dcgm")
+    more = {"gpu": "GPU-dcgm"} if name == "one-gpu" else {}
+    for answer in answers(dashboards[name], prometheus, "dcgm", **more):
+        if answer.panel["type"] in ("stat", "table", "bargauge"):
+            assert not alarming(answer), answer.panel["title"]
+
+
+def test_a_great_loss_is_red(dashboards: dict[str, Dashboard], prometheus: Prometheus) -> None:
+    found = answers(dashboards["why"], prometheus, "recorded", run="data_slow")
+    assert any(alarming(a) for a in found if a.panel["title"] == "How much is lost?")
 
 
 STATED = ("needs gpuwhy", "not told", "rules are not loaded", "no price set")

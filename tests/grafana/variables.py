@@ -21,6 +21,7 @@ def fill(text: str, values: Values, *, range_s: float, step_s: float, scrape_s: 
     known: dict[str, str | list[str]] = {
         "__range": f"{range_s:.0f}s",
         "__interval": f"{step_s:.0f}s",
+        "__interval_ms": f"{1000 * step_s:.0f}",
         "__rate_interval": f"{rate_s:.0f}s",
         **values,
     }
