@@ -11,6 +11,7 @@ from gpuwhy.observe.recording import read
 from gpuwhy.pipeline import Pipeline
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
+BENCH = Path(__file__).parents[2] / "bench" / "recordings"
 
 
 def of_one_gpu(name: str, index: int) -> list[Observation]:
@@ -47,3 +48,16 @@ def test_a_process_that_only_holds_memory_hides_no_wait() -> None:
         if observation["kind"] == "gpu_processes":
             observation["processes"] = [*observation["processes"], notebook]
     assert causes(observations, 0) == ["comm"]
+
+
+def test_two_jobs_of_one_script_are_not_compared() -> None:
+    """Started in the same second, each with its GPU: without counters one that loads slowly would
+    make the other look as if it waited."""
+    pipeline = Pipeline()
+    for observation in read(BENCH / "c01-c03.gpuwhy.gz")[1]:
+        if observation["kind"] not in ("gpm", "ring"):
+            pipeline.feed([observation])
+    pipeline.finish()
+    named = {c["cause"] for g in pipeline.verdicts()["gpus"] for c in g["causes"]}
+    assert "data" in named
+    assert "comm" not in named

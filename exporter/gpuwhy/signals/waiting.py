@@ -48,11 +48,9 @@ def with_waiting(memory: Memory, rows: Sequence[GpuRow], second: int) -> list[Gp
 
 def _one_job(members: Sequence[RunSignals]) -> bool:
     """Do they train together? Two jobs of one script that were started in the same second share
-    the run's name, but neither was told of a world of several ranks, nor that it is another rank
-    than the other, nor does NCCL know both."""
-    numbers = {run.rank for run in members if run.rank is not None}
-    told = any((run.world_size or 1) > 1 or run.ahead is not None for run in members)
-    return told or len(numbers) > 1
+    the run's name, and are numbered by their GPUs, but neither was told of a world of several
+    ranks, nor does NCCL know both."""
+    return any((run.world_size or 1) > 1 or run.ahead is not None for run in members)
 
 
 def _activity(memory: Memory, row: GpuRow, run: RunSignals, second: int) -> lockstep.RankActivity:
