@@ -102,6 +102,14 @@ def stands(o: Observation) -> Iterable[Observation]:
     return idle(o)
 
 
+def slower(o: Observation) -> Iterable[Observation]:
+    """The loop's own counter runs at half its speed."""
+    if o["kind"] != "locals":
+        return [o]
+    halved = [[*where, value // 2] for *where, value in o["values"]]
+    return [{**o, "values": halved}]
+
+
 def crowded(o: Observation) -> Iterable[Observation]:
     """More processes on the GPU than are exposed."""
     if o["kind"] != "processes":
@@ -231,10 +239,9 @@ FAULTS = (
     ),
     Fault(
         "TrainingSlowerThanItsPast",
-        ["past speed"],
-        unchanged,
+        ["at 50% of its own past speed"],
+        slower,
         ("healthy",),
-        scraped=times("gpuwhy_training_steps_per_second", 0.5),
         begin=140,
         end=210,
         resolved=300,

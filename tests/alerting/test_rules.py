@@ -133,6 +133,17 @@ def test_every_alert_has_a_runbook_and_every_runbook_an_alert() -> None:
         assert all(part.strip() for part in re.split(r"^## .+$", text, flags=re.M)), path
 
 
+LOOKS = ("long idle gaps", "dense tiny kernels", "a slow loader included", "at a lowered clock")
+
+
+def test_where_no_cause_is_named_the_runbook_tells_the_four_looks() -> None:
+    """But where nothing runs: idle is the only look there."""
+    general = {str(a["alert"]) for a in alerts() if a["labels"].get("scope") == "general"}  # type: ignore[attr-defined]
+    for name in general - {"GPUAllocatedButIdle", "GPUMemoryFullWithoutWork"}:
+        text = (RUNBOOKS / f"{name}.md").read_text()
+        assert [look for look in LOOKS if look not in text] == [], name
+
+
 def test_runbooks_name_metrics_that_exist() -> None:
     recorded = {rule["record"] for rule in rules() if "record" in rule}
     for path in RUNBOOKS.glob("*.md"):
