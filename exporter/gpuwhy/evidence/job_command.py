@@ -109,7 +109,7 @@ def _variables(process: Path, launched: bool) -> tuple[str, ...]:
     kept = [n for n in names if _MATTERS.match(n) and not _SET_BY_LAUNCHERS.match(n)]
     if not launched:
         kept += [name for name in names if _OF_A_RANK.match(name)]
-    return tuple(sorted(name for name in kept if name.isidentifier()))
+    return tuple(sorted(name for name in kept if name.isascii() and name.isidentifier()))
 
 
 def _folder(process: Path) -> str | None:
