@@ -12,15 +12,15 @@ HOSTILE = ('a"b', "line\nbreak", "\x1b[31mred", "\udcff", "\u202eetar", "<script
            "x" * 65536)  # fmt: skip
 
 
-def work(step: int = 0) -> None:
+def work(step: int = 0, pause_s: float = 0.02) -> None:
     while True:
         step += 1
-        time.sleep(0.02)
+        time.sleep(pause_s)
 
 
 def threads(count: int) -> None:
     for _ in range(count):
-        threading.Thread(target=work, daemon=True).start()
+        threading.Thread(target=work, args=(0, 1.0), daemon=True).start()  # not to load the host
     work()
 
 

@@ -42,6 +42,15 @@ def stopped(pid: int, state: str) -> Refusal:
     return Refusal(f"process {pid} is stopped (SIGSTOP)", f"let it go on: kill -CONT {pid}")
 
 
+def costly(pid: int, cpu_s: float) -> Refusal:
+    """A process of which one look takes more CPU than there is for many."""
+    return Refusal(
+        f"one look at the stacks of process {pid} takes {cpu_s:.1f} s of CPU: it is seldom looked"
+        " at, to keep the budget",
+        "have fewer threads in it, or give more CPU: --max-overhead",
+    )
+
+
 def explain(pid: int, messages: str, proc: Path = PROC) -> Refusal:
     """What py-spy's error about a process means."""
     if procfs.read_stat(f"{proc}/{pid}") is None:

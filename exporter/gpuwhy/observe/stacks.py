@@ -127,8 +127,14 @@ class StackSource:
             except pyspy.PySpyError as error:
                 self._missing = error
                 return None
-            self._means = Means(path, self._proc, self._text, self._costs, self.tally, self._spend)
+            self._means = Means(
+                path, self._proc, self._text, self._costs, self.tally, self._spend, self._part
+            )
         return self._means
+
+    def _part(self) -> float:
+        """Of the share, for each rank: cores."""
+        return self.share / max(1, len(self._alive("rank")))
 
     def _spend(self, cpu_s: float, role: str) -> None:
         self._bucket.spend(cpu_s)
@@ -165,7 +171,8 @@ class StackSource:
         self.plan = make_plan(
             self.pace, self._costs, self.share, rest=len(ranks) - fine, fine=fine, workers=workers
         )
-        self._bucket.fill(mono, self.share)
+        waiting = [watch for watch in ranks if watch.pay(self._part(), mono - self._polled)]
+        self._bucket.fill(mono, self.share - len(waiting) * self._part())
         self._worker_bucket.fill(mono, self.plan.workers)
 
     def _start(self, mono: float) -> None:

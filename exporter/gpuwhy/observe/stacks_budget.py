@@ -15,6 +15,8 @@ WORKERS_LEAST = 0.25
 """Part of the share that is kept for workers, where there are any."""
 _PRESSED_LEAST = 0.25
 """Part of the share that is left on a host whose CPUs are all wanted."""
+_HEAVY_S = 0.1  # a usual capture takes 10 to 50 ms
+_HEAVY_PARTS_S = 10.0
 _BURST_S = 5.0
 _LEAST_BURST = 0.1  # CPU seconds: enough to attach to a few processes at once
 _LONGEST_GAP_S = 1.0  # between two looks at the clock; longer ones mean that we did not run
@@ -76,6 +78,15 @@ class Costs:
     def learn_own(self, cpu_s: float, elapsed_s: float) -> None:
         if elapsed_s > 0:
             self.own += _LEARN * min(1.0, elapsed_s) * (cpu_s / elapsed_s - self.own)
+
+
+def allowance(part: float) -> float:
+    """CPU seconds of one capture of a rank that all ranks pay for together.
+
+    ``part`` is the rank's part of the share, in cores. Where one takes more, as that of a thousand
+    threads does, what is beyond its estimate keeps its own rank waiting: the others go on.
+    """
+    return max(_HEAVY_S, _HEAVY_PARTS_S * part)
 
 
 @dataclass(frozen=True, slots=True)

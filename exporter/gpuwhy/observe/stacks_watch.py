@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,13 +15,14 @@ from gpuwhy.observe.observation import Observation
 from gpuwhy.observe.pyspy_refusal import Refusal
 from gpuwhy.observe.source_state import SourceState
 from gpuwhy.observe.source_text import SourceText
-from gpuwhy.observe.stacks_budget import Costs
+from gpuwhy.observe.stacks_budget import Costs, allowance
 from gpuwhy.observe.stacks_reader import StackReader, Target
 
 DUMP_DEADLINE_S = 5.0
 RECORD_GRACE_S = 5.0
 _KILL_S = 1.0  # from SIGTERM to SIGKILL
 _STOPPED_AGAIN_S = 1.0
+_LONG_S = 10.0  # a pause between captures that is worth a word
 _TORN_READS = 3  # in a row: more are a failure
 
 Kind = Literal["dump", "record"]
@@ -46,6 +48,7 @@ class Means:
     costs: Costs
     tally: Tally
     spend: Callable[[float, str], None]  # CPU seconds, role
+    part: Callable[[], float]  # of the share, for each rank: cores
 
 
 @dataclass(slots=True)
@@ -79,6 +82,7 @@ class Watch:
         self._reader = StackReader(target, _main_tids(self._base, target.pid), means.text)
         self._running: dict[Kind, _Running] = {}
         self._torn_reads = 0
+        self._debt_s = 0.0  # CPU time of captures that this process alone has to wait for
         self._not_before = 0.0
         self._back_off = BackOff(1.0, 60.0)
         self._state = SourceState("stacks")
@@ -92,9 +96,16 @@ class Watch:
         """Whether such a capture is under way."""
         return kind in self._running
 
+    def pay(self, part: float, elapsed_s: float) -> bool:
+        """Whether this process waits, and its part of the share pays for its last captures."""
+        waits = self._debt_s > 0
+        self._debt_s = max(0.0, self._debt_s - part * min(elapsed_s, 1.0))
+        return waits
+
     def ready(self, now: float) -> bool:
-        """Whether a capture may start: the process runs, and no refusal is being sat out."""
-        if self.ended or now < self._not_before or not self._back_off.due(now):
+        """Whether a capture may start: the process runs, and neither a refusal nor what its last
+        captures cost is being sat out."""
+        if self.ended or self._debt_s > 0 or now < self._not_before or not self._back_off.due(now):
             return False
         stat = procfs.read_stat(self._base)
         if stat is None or stat.start != self._ticks:
@@ -162,13 +173,25 @@ class Watch:
                 _hurry(running, now)
                 continue
             del self._running[kind]
-            self._account(kind, running, outcome)
+            began = time.thread_time()
             out += self._finish(kind, running, outcome, now)
+            self._account(kind, running, outcome, time.thread_time() - began)
+            if self._debt_s > _LONG_S * self._means.part():
+                self.refusal = pyspy_refusal.costly(self.target.pid, outcome.cpu_s)
         return out if self.ended else out + self._report(utc)
 
-    def _account(self, kind: Kind, running: _Running, outcome: pyspy.Outcome) -> None:
+    def _account(
+        self, kind: Kind, running: _Running, outcome: pyspy.Outcome, reading_s: float
+    ) -> None:
+        """``reading_s`` is spent by the source, as all that it does itself."""
         self._means.tally.cpu_s += outcome.cpu_s
-        self._means.spend(outcome.cpu_s - running.estimate, self.target.role)
+        taken, beyond = outcome.cpu_s + reading_s, 0.0
+        if self.target.role == "rank" and taken > allowance(self._means.part()):
+            beyond = max(0.0, taken - running.estimate)
+        self._debt_s += beyond
+        self._means.spend(outcome.cpu_s - beyond - running.estimate, self.target.role)
+        if beyond:  # says nothing of the others
+            return
         if outcome.ok and kind == "dump":
             self._means.costs.learn_dump(outcome.cpu_s)
         elif outcome.ok:
