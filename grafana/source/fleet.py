@@ -57,7 +57,8 @@ def price() -> Panel:
     return stat(
         "Price of what is lost",
         "GPU-hours lost times the price that was set (gpuwhy serve --gpu-hour-price), in the "
-        "currency in which you set it.",
+        "currency in which you set it. Mending one cause saves less than its price: what limits "
+        "next takes a part of it.",
         [
             query(
                 f"sum({hours('account', LOST)}) * on () group_left ()"
@@ -76,7 +77,8 @@ def worked() -> Panel:
     """GPU-hours of work."""
     return _hours(
         "GPU-hours of work",
-        "GPU time in which kernels of some run did its own work, over the time range.",
+        "GPU time in which kernels of some run did its own work, over the time range. A rank that "
+        "spins in a collective reads busy and is not in it.",
         'account="compute"',
     )
 
@@ -96,7 +98,8 @@ def share() -> Panel:
     held = 'account!="free"'
     return stat(
         "Lost of what was held",
-        "GPU-hours lost as a share of all that runs held in the time range.",
+        "GPU-hours lost as a share of all that runs held in the time range. Free GPUs are not in "
+        "it: a low share says nothing of how many stand idle.",
         [query(f"sum({hours('account', LOST)}) / sum({hours('account', held)})", now=True)],
         unit="percentunit",
         low=0,

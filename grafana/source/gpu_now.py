@@ -90,7 +90,7 @@ def temperature() -> Panel:
     return stat(
         "Temperature",
         "Temperature of the GPU. It slows down from the threshold in the strip below; most cards "
-        "stay under 85 °C at full load.",
+        "stay under 85 °C at full load. Hot alone is no fault: look whether the clock sags.",
         [query(f"max({on_gpu('gpu:temperature:celsius')})", now=True)],
         unit="celsius",
         low=0,

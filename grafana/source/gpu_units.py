@@ -182,7 +182,7 @@ def temperature() -> Panel:
     return timeseries(
         "How hot, and from where does it slow down?",
         "Temperatures of GPU and memory, with the thresholds of slowing down and of turning off. "
-        "Some cards do not tell the memory's.",
+        "Some cards do not tell the memory's. Hot alone is no fault: look whether the clock sags.",
         [
             _one(on_gpu("gpu:temperature:celsius"), "temperature"),
             _one(on_gpu("gpu:memory_temperature:celsius"), "memory temperature"),

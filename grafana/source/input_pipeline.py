@@ -75,7 +75,7 @@ def busy_workers() -> Panel:
     return stat(
         "Workers at work",
         "Workers making a batch as a share of all workers of the ranks shown. All at work and no "
-        "batch ready: the loader limits the job.",
+        "batch ready: the loader limits the job. At work with batches ready: it keeps up.",
         [query(f"sum({busy}) / sum({on_rank(workers)})", now=True)],
         unit="percentunit",
         low=0,
@@ -89,8 +89,8 @@ def inline() -> Panel:
     """Ranks that load their data themselves."""
     return stat(
         "Ranks without workers",
-        "Ranks with num_workers=0: every batch is made between two steps, and the GPU waits for "
-        "all of it.",
+        "Ranks with num_workers=0: every batch is made between two steps, in the thread that "
+        "launches kernels. Where batches are cheap that costs little: see the loss on the left.",
         [query(f"sum({on_rank('gpuwhy_dataloader_inline')})", now=True)],
         unit="none",
         low=0,

@@ -76,7 +76,7 @@ def waiting() -> Panel:
     return stat(
         "How much do they wait for each other?",
         "Share of the run's GPU time spent in collectives, waiting, mean over its ranks, at the "
-        "end of the range.",
+        "end of the range. It is no proof of a slow network: one late rank makes all others wait.",
         [query(f"sum({part}) / sum({whole})", now=True)],
         unit="percentunit",
         low=0,

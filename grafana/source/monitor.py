@@ -82,7 +82,8 @@ def recorded() -> Panel:
     """Whether this is played back."""
     return stat(
         "Recorded?",
-        "Whether the values come from a recording that is played back, as in the demonstration.",
+        "Whether the values come from a recording that is played back, as in the demonstration. "
+        "If so, they tell nothing of the host on which it is played.",
         [query(f"max({on_host('gpuwhy_recorded')})", now=True)],
         unit="none",
         mappings=words.recorded(),

@@ -80,7 +80,9 @@ def test_panel_title_description_rule(dashboard: Dashboard) -> None:
         title, description = panel["title"], panel["description"]
         assert 3 <= len(title) <= 50, title
         assert title.endswith("?") == (title.split()[0] in _QUESTIONS), title
-        assert len(description) >= 60, f"{title}: how to read it, and the usual misreading"
+        sentences = re.split(r"[.:;?] ", description)
+        assert len(sentences) >= 2, f"{title}: how to read it, and the usual misreading"
+        assert len(description) >= 70, title
         assert description.endswith("."), title
 
 
