@@ -93,6 +93,21 @@ def test_severity_is_by_cost(story: dict[int, list[Fired]]) -> None:
     assert severities == {"info", "warning"}
 
 
+def test_what_costs_half_a_host_wakes_somebody() -> None:
+    """Ten ranks of one run, each as the recorded one: more than four GPUs are lost."""
+    rank = replay.repeated(replay.replay(["data_slow"], 95), 12, 10)
+    ranks = [
+        one
+        for n in range(10)
+        for one in replay.renamed(rank, {"uuid": f"GPU-{n}", "gpu": str(n), "rank": str(n)})
+        if n == 0 or "uuid" in one.labels
+    ]
+    fired = promtool.history(ranks, [600])[600]
+    found = [alert for alert in fired if alert.name == "GPUDataStarved"]
+    assert {alert.labels["severity"] for alert in found} == {"critical", "warning", "info"}
+    assert "GPUs (of 10)" in found[0].annotations["description"]
+
+
 def test_summaries_fit_a_phone_and_texts_are_whole(story: dict[int, list[Fired]]) -> None:
     assert story[FIRING]
     for alert in story[FIRING]:
