@@ -6,7 +6,9 @@ repeated: minute by minute the rules see what a scrape of such a host would show
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from scripts.stack import expect
@@ -91,6 +93,26 @@ def test_severity_is_by_cost(story: dict[int, list[Fired]]) -> None:
         alert.labels["severity"] for alert in story[FIRING] if alert.labels.get("cause") == "data"
     }
     assert severities == {"info", "warning"}
+
+
+def test_a_short_recovery_does_not_resolve_and_fire_again(tmp_path: Path) -> None:
+    """Four and a half minutes after it was mended the share is below the threshold: only
+    ``keep_firing_for`` still holds the alert."""
+    lost = replay.repeated(replay.replay(["data_slow"], 95), 12, 17)
+    lost = [replay.Series(s.name, s.labels, s.values[: FIRING // replay.SCRAPE_S]) for s in lost]
+    place = next(s.labels for s in lost if {"run", "uuid"} <= s.labels.keys())
+    mended = replay.repeated(replay.replay(["healthy"], 95), 12, 8)
+    whole = replay.joined(
+        lost, replay.renamed(mended, {k: place[k] for k in ("run", "gpu", "uuid")})
+    )
+    hasty = []
+    for path in promtool.RULES:
+        hasty.append(tmp_path / path.name)
+        hasty[-1].write_text(re.sub(r"\n +keep_firing_for: .*", "", path.read_text()))
+    at = FIRING + 270
+    for rules, expected in ((promtool.RULES, True), (hasty, False)):
+        fired = promtool.history(whole, [at], rules)[at]
+        assert ("GPUDataStarved" in {alert.name for alert in fired}) == expected
 
 
 def test_what_costs_half_a_host_wakes_somebody() -> None:
