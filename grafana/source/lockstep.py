@@ -140,6 +140,7 @@ def ranks() -> Panel:
             "uuid": "uuid",
         },
         sort="Late",
+        numbered="Rank",
         most=100,
         overrides=[
             by_name("GPU", width=60, links=[link("This GPU", ONE_GPU)]),

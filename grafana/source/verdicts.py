@@ -130,6 +130,7 @@ def table_of_ranks() -> Panel:
             "uuid": "uuid",
         },
         sort="Lost",
+        numbered="Rank",
         most=50,
         overrides=[
             by_name("Host", width=110),

@@ -136,6 +136,22 @@ def test_links_keep_time_and_variables(dashboard: Dashboard) -> None:
         assert uid and uid[1] in {build()["uid"] for build in DASHBOARDS.values()}, url
 
 
+def test_ranks_that_lose_the_same_stand_in_the_order_of_their_numbers(
+    dashboard: Dashboard,
+) -> None:
+    """Labels are texts, of which 10 comes before 2: they are made numbers, then sorted stably."""
+    for panel in panels(dashboard):
+        steps = panel.get("transformations", [])
+        columns = [s["options"]["renameByName"] for s in steps if s["id"] == "organize"]
+        if panel["type"] == "table" and any("rank" in renamed for renamed in columns):
+            by = [s["options"]["sort"][0]["field"] for s in steps if s["id"] == "sortBy"]
+            if by:
+                assert by[0] == "Rank" and len(by) == 2, panel["title"]
+                (made,) = [s["options"] for s in steps if s["id"] == "convertFieldType"]
+                kind = {"targetField": "Rank", "destinationType": "number"}
+                assert made["conversions"] == [kind]
+
+
 def test_alerts_are_annotations(dashboard: Dashboard) -> None:
     begin, end, before = dashboard["annotations"]["list"]
     assert begin["enable"] and 'ALERTS{alertstate="firing",' in begin["expr"]
