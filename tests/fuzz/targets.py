@@ -103,6 +103,7 @@ def pyspy_messages(data: bytes) -> None:
     pyspy_formats.without_log(messages)
     pyspy_formats.failed_reads(messages)
     pyspy_formats.began(messages)
+    pyspy_formats.stacks_seen(messages)
     assert pyspy_refusal.explain(7, messages, NOWHERE).why
 
 
