@@ -7,12 +7,14 @@ are of Debian's next release, whose binaries need no more than a libc of 2.34.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -63,10 +65,22 @@ Composes ``!reset``. Docker is for tests alone."""
 def programs(*wanted: str) -> dict[str, Path]:
     """Paths of these ``PROGRAMS``, unpacking what is not there. Raises PackageError."""
     found = {name: find(name) for name in wanted}
-    missing = sorted({PROGRAMS[name].package for name, path in found.items() if path is None})
-    if missing:
-        _unpack(missing)
+    if None in found.values():
+        with _alone():  # what was missing may be there by now
+            found = {name: path or find(name) for name, path in found.items()}
+            absent = sorted({PROGRAMS[name].package for name, path in found.items() if not path})
+            if absent:
+                _unpack(absent)
     return {name: path or _unpacked(name) for name, path in found.items()}
+
+
+@contextlib.contextmanager
+def _alone() -> Iterator[None]:
+    """While nobody else unpacks here: another ``./run``, or another process of the tests."""
+    RUN.mkdir(parents=True, exist_ok=True)
+    with (RUN / "packages.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def find(name: str) -> Path | None:

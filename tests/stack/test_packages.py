@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -112,3 +114,19 @@ def test_debians_alertmanager_finds_its_templates_where_it_runs() -> None:
     assert (packages.working_folder(program) / "default.tmpl").is_file()
     assert packages.SHARE.encode() not in program.read_bytes()
     assert subprocess.run([program, "--version"], check=False).returncode == 0
+
+
+def test_two_at_once_fetch_once(alone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second one waits, and finds what the first has unpacked."""
+    fetched: list[list[str]] = []
+
+    def unpack(wanted: list[str]) -> None:
+        fetched.append(wanted)
+        time.sleep(0.3)
+        put(alone, "prometheus", "3.5.3")
+
+    monkeypatch.setattr(packages, "_unpack", unpack)
+    with ThreadPoolExecutor() as pool:
+        found = list(pool.map(lambda name: packages.programs(name), ["prometheus"] * 4))
+    assert fetched == [["prometheus"]]
+    assert found == [{"prometheus": alone / "prometheus"}] * 4
