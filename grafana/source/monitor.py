@@ -142,12 +142,16 @@ def table_of_sources() -> Panel:
         f"max by ({by}) ({on_host('gpuwhy_source_period_seconds')})",
         f"sum by ({by}) ({rate(on_host('gpuwhy_source_cpu_seconds_total'))})",
         f"sum by ({by}) (increase({on_host('gpuwhy_source_failures_total')}[$__range]))",
+        f"sum by ({by}) ({on_host('gpuwhy_source_parts_down')})",
+        f"sum by ({by}) ({on_host('gpuwhy_source_missing_fields')})",
     )
     return table(
         "What does each source say?",
         "Sources at the end of the range, those that do not serve first: how old their last "
         "report is, how late their reads are, how often they are read, cores used, reads that "
-        "failed in the time range. gpuwhy doctor names the remedy.",
+        "failed in the time range; GPUs and processes that a source which serves does not serve, "
+        "and values that it does not give: the exporter's page names them. A failed read now and "
+        "then is no loss. gpuwhy doctor names the remedy.",
         [query(f"{part} and on ({by}) {up}", table=True) for part in parts],
         columns={
             "host": "Host",
@@ -159,6 +163,8 @@ def table_of_sources() -> Panel:
             "Value #D": "Every",
             "Value #E": "Cores",
             "Value #F": "Failed reads",
+            "Value #G": "Parts down",
+            "Value #H": "Values missing",
         },
         sort="State",
         rising=True,
@@ -179,6 +185,8 @@ def table_of_sources() -> Panel:
             by_name("Every", width=80, unit="s"),
             by_name("Cores", width=80, decimals=3),
             by_name("Failed reads", width=110, decimals=0),
+            by_name("Parts down", width=100, decimals=0),
+            by_name("Values missing", width=120, decimals=0),
         ],
     )
 
