@@ -142,9 +142,13 @@ def _unpack(packages: Sequence[str]) -> None:
 
 
 def _relocate(program: Path) -> None:
-    if program.is_file():
-        whole = program.read_bytes()
-        program.write_bytes(whole.replace(SHARE.encode(), RELOCATED.encode()))
+    """Once, and in its place at once: it may be running."""
+    whole = program.read_bytes() if program.is_file() else b""
+    if SHARE.encode() in whole:
+        fresh = program.with_name(f"{program.name}.new")
+        fresh.write_bytes(whole.replace(SHARE.encode(), RELOCATED.encode()))
+        fresh.chmod(program.stat().st_mode)
+        fresh.replace(program)
 
 
 def working_folder(program: Path) -> Path:

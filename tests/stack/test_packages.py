@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -130,3 +132,20 @@ def test_two_at_once_fetch_once(alone: Path, monkeypatch: pytest.MonkeyPatch) ->
         found = list(pool.map(lambda name: packages.programs(name), ["prometheus"] * 4))
     assert fetched == [["prometheus"]]
     assert found == [{"prometheus": alone / "prometheus"}] * 4
+
+
+def test_a_program_that_runs_is_not_in_the_way(tmp_path: Path) -> None:
+    """Another process unpacks beside it."""
+    program = tmp_path / "prometheus-alertmanager"
+    shutil.copy("/bin/sleep", program)
+    with program.open("ab") as file:
+        file.write(packages.SHARE.encode())
+    running = subprocess.Popen([program, "60"])
+    try:
+        packages._relocate(program)
+    finally:
+        running.kill()
+        running.wait()
+    assert packages.RELOCATED.encode() in program.read_bytes()
+    assert os.access(program, os.X_OK)
+    assert list(tmp_path.iterdir()) == [program]
