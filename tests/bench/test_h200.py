@@ -108,7 +108,7 @@ def test_everything_below_a_process_is_ended(tmp_path: Path) -> None:
 def run_lot(out: Path, recorder: str, *more: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "bench.h200.run_lot", "--out", str(out), "--gpus", "2"]
     command += ["--record", recorder, "--diagnose", "cat {file}", "--settle", "1", *more]
-    env = os.environ | {"JOB_SCALE": "tiny", "OMP_NUM_THREADS": "1"}
+    env = os.environ | {"JOB_SCALE": "tiny", "OMP_NUM_THREADS": "1", "STARTED_BY": str(out)}
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=200)
 
 
@@ -139,7 +139,7 @@ def test_a_lot_is_recorded_and_packed_and_leaves_nothing(tmp_path: Path, recorde
     assert "table.txt" in names
     assert result["verdict"]["gpus"][0]["cause"] == "none"
     assert all(place["notes"]["left_by_itself"] for place in result["places"])
-    assert not _left_over()
+    assert not _left_over(tmp_path)
 
 
 def test_a_recorder_that_fails_is_told_and_time_is_kept(tmp_path: Path) -> None:
@@ -150,17 +150,19 @@ def test_a_recorder_that_fails_is_told_and_time_is_kept(tmp_path: Path) -> None:
     done = run_lot(tmp_path, "true", "c43", "--limit", "20")
     assert "no time left" in done.stdout
     assert run_lot(tmp_path, "true", "c99").returncode == 2
-    assert not _left_over()
+    assert not _left_over(tmp_path)
 
 
-def _left_over() -> list[str]:
-    jobs = str(ROOT / "bench" / "jobs")
+def _left_over(out: Path) -> list[str]:
+    """Jobs of the lot that was written there; other tests may have some of their own meanwhile."""
+    jobs, sign = str(ROOT / "bench" / "jobs"), f"STARTED_BY={out}".encode()
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             command = (folder / "cmdline").read_bytes().decode(errors="replace")
+            ours = sign in (folder / "environ").read_bytes().split(b"\0")
         except OSError:
             continue
-        if jobs in command:
+        if ours and jobs in command:
             found.append(command)
     return found
