@@ -20,11 +20,10 @@ case " $* " in
         ;;
     *)
         "$bin/python" -m pytest -m "live$kinds" "$@" || failed="$failed live"
-        # Two at a time, those with jobs that have PyTorch loaded before those of faults: an
-        # exporter that is shown no GPU takes any such process for a rank.
-        side_by_side -n 2 -m "services$kinds" \
-            tests/end_to_end/test_up.py tests/end_to_end/test_compose.py tests/end_to_end tests/faults "$@" ||
-            failed="$failed services"
+        side_by_side -n 2 -m "services$kinds" tests/end_to_end "$@" || failed="$failed services"
+        # Not beside jobs that have PyTorch loaded: an exporter that is shown no GPU takes any
+        # such process for a rank.
+        side_by_side -n 3 -m "services$kinds" tests/faults "$@" || failed="$failed faults"
         side_by_side -n logical --maxprocesses 4 -m "not live and not services$kinds" "$@" ||
             failed="$failed pytest"
         ;;
