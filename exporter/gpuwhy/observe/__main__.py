@@ -9,7 +9,7 @@ import sys
 from gpuwhy import logs
 from gpuwhy.observe import describe, observer
 from gpuwhy.observe.options import options_of
-from gpuwhy.observe.turns import ask_for_short_turns
+from gpuwhy.observe.time_slice import ask_for_short_slices
 
 
 def main(arguments: list[str]) -> None:
@@ -18,7 +18,7 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["--describe"]:
         json.dump(describe.gather(), sys.stdout)
         return
-    ask_for_short_turns()  # first, for all threads and samplers
+    ask_for_short_slices()  # first, for all threads and samplers
     observer.main(options_of(json.loads(arguments[0]) if arguments else {}))
 
 

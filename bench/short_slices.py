@@ -1,8 +1,8 @@
-"""What short turns on the CPU change on a full host: `python -m bench.short_turns [PAIRS]`.
+"""What short time slices on the CPU change on a full host: `python -m bench.short_slices [PAIRS]`.
 
 A loop that waits for its one worker for two thirds of each step is sampled in windows, in turn with
-the kernel's own turns and with short ones (`observe/turns.py`), on two of the machine's CPUs: with
-the loop and the worker both are busy in its last third. Told are, for each kind, the share of the
+the kernel's own slices and with short ones (`observe/time_slice.py`), on two of the CPUs: with the
+loop and the worker both are busy in its last third. Told are, for each kind, the share of the
 waits that was seen less the true one, steps a second, and the sampler's CPU, each with a 95 %
 interval over the pairs.
 """
@@ -24,7 +24,7 @@ from bench.cost_stats import student
 
 from gpuwhy.observe import pyspy, pyspy_formats
 from gpuwhy.observe.stacks_spans import Known, spans
-from gpuwhy.observe.turns import ask_for_short_turns
+from gpuwhy.observe.time_slice import ask_for_short_slices
 
 JOB = Path(__file__).parents[1] / "tests/end_to_end/job.py"
 WORK = ("1", "8", "20", "tiny")  # workers, milliseconds for an item and for a step
@@ -39,8 +39,8 @@ def window(pid: int, truth: Path, short: bool) -> Figures:
     outcome: list[pyspy.Outcome] = []
 
     def watch() -> None:
-        if short and not ask_for_short_turns():
-            raise SystemExit("short turns cannot be asked for here")
+        if short and not ask_for_short_slices():
+            raise SystemExit("short time slices cannot be asked for here")
         capture = pyspy.record(pyspy.executable(), pid, HZ, int(2 * WINDOW_S))
         time.sleep(WINDOW_S)
         capture.signal(signal.SIGINT)

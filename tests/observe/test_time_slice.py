@@ -1,4 +1,4 @@
-"""Short turns: asked for by the observer's thread, and by what it starts, and by nobody else."""
+"""Short slices: asked for by the observer's thread, and by what it starts, and by nobody else."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import threading
 import psutil
 import pytest
 
-from gpuwhy.observe import turns
+from gpuwhy.observe import time_slice
 from gpuwhy.observe.supervisor import observe
 
 KERNEL = tuple(int(part) for part in os.uname().release.split(".")[:2])
-pytestmark = pytest.mark.skipif(turns.turns_ns() is None, reason="not Linux on x86-64 or arm64")
-TOLD = (
-    "import sys; sys.path[:0] = {path}; from gpuwhy.observe import turns; print(turns.turns_ns())"
-)
+pytestmark = pytest.mark.skipif(time_slice.slice_ns() is None, reason="not Linux on x86-64, arm64")
+TOLD = """
+import sys
+sys.path[:0] = {path}
+from gpuwhy.observe.time_slice import slice_ns
+print(slice_ns())
+"""
 
 
 def in_a_thread_of_its_own(function: object) -> object:
@@ -33,30 +36,30 @@ def in_a_thread_of_its_own(function: object) -> object:
 def test_what_is_started_from_there_inherits_it_and_priority_stays() -> None:
     def asked() -> tuple[bool, int | None, int, int]:
         nice = os.getpriority(os.PRIO_PROCESS, 0)
-        done = turns.ask_for_short_turns()
+        done = time_slice.ask_for_short_slices()
         child = subprocess.run(
             [sys.executable, "-c", TOLD.format(path=sys.path)], capture_output=True, text=True
         )
         changed = os.getpriority(os.PRIO_PROCESS, 0) - nice
-        return done, turns.turns_ns(), int(child.stdout), changed
+        return done, time_slice.slice_ns(), int(child.stdout), changed
 
-    before = turns.turns_ns()
+    before = time_slice.slice_ns()
     assert in_a_thread_of_its_own(asked) == (True, 100_000, 100_000, 0)
-    assert turns.turns_ns() == before
+    assert time_slice.slice_ns() == before
 
 
-def test_a_policy_that_knows_no_turns_is_left_alone() -> None:
+def test_a_policy_that_knows_no_slices_is_left_alone() -> None:
     def idle() -> tuple[bool, int]:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        return turns.ask_for_short_turns(), os.sched_getscheduler(0)
+        return time_slice.ask_for_short_slices(), os.sched_getscheduler(0)
 
     assert in_a_thread_of_its_own(idle) == (False, os.SCHED_IDLE)
 
 
 def test_another_processor_or_system_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns.platform, "machine", lambda: "riscv64")
-    assert not turns.ask_for_short_turns()
-    assert turns.turns_ns() is None
+    monkeypatch.setattr(time_slice.platform, "machine", lambda: "riscv64")
+    assert not time_slice.ask_for_short_slices()
+    assert time_slice.slice_ns() is None
 
 
 @pytest.mark.skipif(KERNEL < (6, 12), reason="before Linux 6.12 the kernel takes no notice")
@@ -71,9 +74,9 @@ def test_the_observer_asks_for_all_its_threads() -> None:
 
 
 def _slice(task: int) -> int:
-    attributes = turns._Attributes()
-    size = turns.ctypes.sizeof(attributes)
-    number = turns._NUMBERS[turns.platform.machine()][1]
-    libc = turns.ctypes.CDLL(None)
-    assert libc.syscall(number, task, turns.ctypes.byref(attributes), size, 0) == 0
+    attributes = time_slice._Attributes()
+    size = time_slice.ctypes.sizeof(attributes)
+    number = time_slice._NUMBERS[time_slice.platform.machine()][1]
+    libc = time_slice.ctypes.CDLL(None)
+    assert libc.syscall(number, task, time_slice.ctypes.byref(attributes), size, 0) == 0
     return int(attributes.runtime)

@@ -1,11 +1,12 @@
-"""How long a turn on a CPU this thread asks for: short ones come soon.
+"""The time slice that this thread asks the scheduler for: short ones come soon.
 
-A sampler that is woken while all CPUs are busy waits for somebody's turn to end. It then samples
-late just where the job computes, and sees too many waits: with two CPUs for a loop, its worker and
-the sampler 3.1 ± 1.3 points too many, with short turns 1.2 ± 1.6, at the same pace of the job
-(``python -m bench.short_turns``). A thread that asks for shorter turns is let on sooner and gets no
-more of the CPU for it (EEVDF: Linux 6.12 and newer, ``sched_runtime`` of sched_setattr(2) for
-SCHED_OTHER). It is no priority and needs no right; older kernels take no notice.
+A sampler that is woken while all CPUs are busy waits for the end of somebody's slice. It then
+samples late just where the job computes, and sees too many waits: with two CPUs for a loop, its
+worker and the sampler 3.1 ± 1.3 points too many, with short slices 1.2 ± 1.6, at the same pace of
+the job (``python -m bench.short_slices``). A thread that asks for shorter slices is let on sooner
+and gets no more of the CPU for it (EEVDF: Linux 6.12 and newer, ``sched_runtime`` of
+sched_setattr(2) for SCHED_OTHER). It is no priority and needs no right; older kernels take no
+notice.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import ctypes
 import platform
 
 SHORTEST_NS = 100_000
-"""The kernel takes 0.1 to 100 ms; its own turns are of 0.7 to 2.8 ms, by the number of CPUs."""
+"""The kernel takes 0.1 to 100 ms; its own slices are of 0.7 to 2.8 ms, by the number of CPUs."""
 
 _NUMBERS = {"x86_64": (314, 315), "aarch64": (274, 275)}  # sched_setattr, sched_getattr
 _FAIR = (0, 3)  # SCHED_OTHER, SCHED_BATCH
@@ -35,7 +36,7 @@ class _Attributes(ctypes.Structure):
     )
 
 
-def ask_for_short_turns(nanoseconds: int = SHORTEST_NS) -> bool:
+def ask_for_short_slices(nanoseconds: int = SHORTEST_NS) -> bool:
     """For this thread and what it starts from now on. False where that cannot be asked for here."""
     attributes = _read()
     if attributes is None or attributes.policy not in _FAIR:
@@ -45,7 +46,7 @@ def ask_for_short_turns(nanoseconds: int = SHORTEST_NS) -> bool:
     return _call(set_attributes, ctypes.byref(attributes), 0) == 0
 
 
-def turns_ns() -> int | None:
+def slice_ns() -> int | None:
     """The length that this thread has asked for (Linux 6.12 and newer tell their own where it has
     not); None where it cannot be read."""
     attributes = _read()
